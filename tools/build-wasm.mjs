@@ -83,6 +83,8 @@ export async function buildWasm({ quick = false } = {}) {
     return;
   }
   const [profile] = profiles;
+  // Of what is compiled: a file may change meanwhile.
+  const hash = fingerprint(inputs, profile);
   const started = Date.now();
   console.log(`build: the engine for WebAssembly, profile ${profile}`);
   const build = ['rustc', '-q', '-p', 'nacre-module', '--profile', profile];
@@ -110,7 +112,7 @@ export async function buildWasm({ quick = false } = {}) {
     await optimize(path.join(root, NEXT, 'nacre_bg.wasm'));
   }
   replace(PKG, NEXT);
-  writeStamp(STAMP, fingerprint(inputs, profile));
+  writeStamp(STAMP, hash);
   console.log(`build: the engine took ${seconds(Date.now() - started)}`);
 }
 

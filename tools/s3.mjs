@@ -70,7 +70,7 @@ function answer(request, url, body, response, { objects, origin, state }) {
   }
   const code = state.refuse(method, ...signedBy(url, headers));
   if (code !== null) {
-    fail(403, code);
+    fail(code === 'NoSuchBucket' ? 404 : 403, code);
     return;
   }
   const key = decodeURIComponent(url.pathname.slice(1));

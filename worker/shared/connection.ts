@@ -460,13 +460,15 @@ export class Connection implements Service<ConnectionMethod> {
     if (lag === undefined) {
       return null;
     }
-    const [position, uploaded, uploadedMs, sinceMs] = lag as unknown as [
+    const [position, uploaded, uploadedMs, sinceMs, lease, failure] = lag as unknown as [
       number,
       number,
       number,
       number,
+      LagReport['lease'],
+      string | undefined,
     ];
-    return { position, uploaded, uploadedAt: new Date(uploadedMs), sinceMs };
+    return { position, uploaded, uploadedAt: new Date(uploadedMs), sinceMs, lease, failure };
   }
 
   async #storage(): Promise<StorageReport> {

@@ -46,8 +46,10 @@ export class Opened {
     this.store = store;
     this.hasBlobs = blobs !== undefined;
     this.holdsCommits = options.durability === 'blob';
-    const uploads = this.hasBlobs && options.readOnly !== true;
-    this.#uploading = uploads ? new Uploading(database) : null;
+    // Of a database that is only read, the steps renew its lease, and warm it.
+    const { leaseMs, warm } = blobs?.settings ?? {};
+    const hasSteps = this.hasBlobs && !(options.readOnly && leaseMs === 0 && !warm);
+    this.#uploading = hasSteps ? new Uploading(database) : null;
     const { followMs } = options;
     this.#following =
       followMs === undefined ? null : new Following(database, followMs, () => this.changed());

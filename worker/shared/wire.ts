@@ -249,6 +249,13 @@ export interface LagReport {
   uploadedAt: Date;
   /** How many milliseconds ago it was known to be the newest upload; 0 for the writer. */
   sinceMs: number;
+  /**
+   * Whether what a database shows that is only read stays in the blobs: `held` while its lease is, `lost` after
+   * it was not renewed in time, until the next refresh, `refused` by the blob store, or `none`.
+   */
+  lease: 'none' | 'held' | 'lost' | 'refused';
+  /** Why the last attempt to upload has failed, unless a later one has not. */
+  failure: string | undefined;
 }
 
 /** How much storage the database uses, and how safe it is from eviction. */

@@ -11,7 +11,13 @@ import { type BlockCache, CachedStore } from '../../../worker/edge/cached-store.
 import { DurableStore, wasCutOff, type DurableState } from '../../../worker/edge/durable-store.js';
 import { loadBlobs } from '../../../worker/shared/blobs/load.js';
 import { type Bucket, openBucket } from '../../../worker/edge/r2-store.js';
-import { type Check, COMMON, checkOptions, isObject } from '../../../worker/shared/blobs/checks.js';
+import {
+  type Check,
+  COMMON,
+  checkOptions,
+  isObject,
+  settingsOf,
+} from '../../../worker/shared/blobs/checks.js';
 import { encrypted, type SourceStore } from '../../../worker/shared/blobs/encrypted-store.js';
 import { EngineBlobs } from '../../../worker/shared/blobs/engine-blobs.js';
 import { nacreError } from '../../../worker/shared/errors.js';
@@ -26,7 +32,7 @@ import {
   typeOptions,
   type ConnectOptions,
 } from './options.js';
-import type { BlobsOptions } from '../../../worker/shared/blobs/options.js';
+import type { BlobsOptions, KeepOptions } from '../../../worker/shared/blobs/options.js';
 import type { AnySchema } from './schema.js';
 
 export * from './public.js';
@@ -48,7 +54,8 @@ watch(() =>
 );
 
 /** A blob store in a bucket of R2 that is bound to the Worker. */
-export interface BucketOptions extends Pick<BlobsOptions, 'encryptionKey' | 'retryForMs'> {
+export interface BucketOptions
+  extends KeepOptions, Pick<BlobsOptions, 'encryptionKey' | 'retryForMs'> {
   /** The bucket, of the Worker's environment. */
   bucket: Bucket;
   /**
@@ -162,22 +169,27 @@ async function blobsOf(options: EdgeOptions): Promise<EngineBlobs | undefined> {
     cache === undefined ? source : new CachedStore(source, cache, prefix);
   if (isBucket(given)) {
     mayHaveBlobs(options);
-    checkOptions(given, BUCKET_CHECKS, 'bucket');
+    const all = { asOf: options.asOf, ...given };
+    checkOptions(all, BUCKET_CHECKS, 'bucket');
     const { bucket, prefix = '', encryptionKey, retryForMs } = given;
     const store = around(openBucket(bucket, prefix, retryForMs), prefix);
-    return new EngineBlobs(encrypted(store, encryptionKey));
+    const settings = settingsOf({ ...DEFAULTS, ...all });
+    return new EngineBlobs(encrypted(store, encryptionKey), settings);
   }
   const all = given === undefined ? others : { ...others, blobs: given };
   const { wire, ask } = blobsOption('memory://', all);
   // What is no URL is refused where the others are checked.
   const prefix = String(wire?.url).replace(/^.*?:\/\/[^/]*\/?/, '');
   return loadBlobs(
-    wire,
+    wire && { ...DEFAULTS, ...wire },
     ask,
     () => import('./blobs.js'),
     (source) => around(source, prefix),
   );
 }
+
+/** Nothing runs between two calls, and requests cost: what needs either is there if it is asked for. */
+const DEFAULTS = { historyMs: 0, leaseMs: 0, warm: false };
 
 function isBucket(blobs: EdgeOptions['blobs']): blobs is BucketOptions {
   return isObject(blobs) && 'bucket' in blobs;

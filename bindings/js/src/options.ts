@@ -116,6 +116,12 @@ export interface ConnectOptions {
    */
   blobPatience?: number;
   /**
+   * Of a database whose URL is a blob store, the state of the past to open: a position of its log, as `db.lag()`
+   * has it, or a time, which stands for the last upload before it. It does not change. `not_found` if the
+   * blobs do not have it, any more or yet: see `historyMs` in `blobs`.
+   */
+  asOf?: number | Date;
+  /**
    * Of a database whose URL is a blob store, the milliseconds between two looks for what its writer has
    * uploaded since. Without it, `db.refresh()` looks. It keeps a process of Node running until the
    * database is closed.
@@ -235,7 +241,7 @@ export function blobsOption(url: string, options: ConnectOptions): Blobs {
   const isOnly = isBlobsUrl(url);
   const { blobs = isOnly ? {} : undefined } = options;
   if (blobs === undefined) {
-    const lonely = (['diskLimit', 'blobLag', 'blobPatience'] as const).find(
+    const lonely = (['diskLimit', 'blobLag', 'blobPatience', 'asOf'] as const).find(
       (name) => options[name] !== undefined,
     );
     if (lonely !== undefined || options.durability === 'blob') {
@@ -255,6 +261,7 @@ export function blobsOption(url: string, options: ConnectOptions): Blobs {
   const isAsked = typeof credentials === 'function';
   return {
     wire: {
+      asOf: options.asOf,
       ...rest,
       url: isOnly ? url : (given.url as string),
       ...(credentials && { credentials: isAsked ? 'asked' : credentials }),

@@ -7,9 +7,9 @@
 
 use crate::error::from_js;
 use js_sys::futures::JsFuture;
-use js_sys::{Array, Promise, Reflect, Uint8Array};
+use js_sys::{Array, Date, Promise, Reflect, Uint8Array};
 use nacre_host::{Answer, BlobInfo, BlobStore, Tag, WriteIf};
-use nacredb::{Blobs, Error, Result, TierOptions};
+use nacredb::{AsOf, Blobs, Error, Options, Result, TierOptions};
 use std::cell::RefCell;
 use std::future::Future;
 use std::ops::Range;
@@ -42,6 +42,9 @@ extern "C" {
     fn list(this: &JsBlobs, prefix: &str) -> Result<Promise, JsValue>;
     #[wasm_bindgen(method, catch)]
     fn remove(this: &JsBlobs, name: &str) -> Result<Promise, JsValue>;
+    /// The blobs of another database, reached as these.
+    #[wasm_bindgen(method, catch)]
+    fn elsewhere(this: &JsBlobs, url: &str) -> Result<JsBlobs, JsValue>;
     /// Nothing waits for this promise any more.
     #[wasm_bindgen(method, js_name = giveUp)]
     fn give_up(this: &JsBlobs, promise: &Promise);
@@ -78,6 +81,10 @@ impl Drop for WasmBlobs {
 }
 
 impl WasmBlobs {
+    fn new(store: JsBlobs) -> WasmBlobs {
+        WasmBlobs(STORES.with_borrow_mut(|stores| place_in(stores, store)))
+    }
+
     /// Begins a call.
     fn begin(
         &self,
@@ -194,20 +201,43 @@ impl BlobStore for WasmBlobs {
             answered.map(|_| ()).map_err(|thrown| from_js(thrown, name))
         })
     }
+
+    fn elsewhere(&self, url: &str) -> Result<Arc<dyn BlobStore>> {
+        let other = STORES.with_borrow(|stores| match stores.get(self.0) {
+            Some(Some(store)) => store.elsewhere(url).map_err(|thrown| from_js(thrown, url)),
+            _ => Err(Error::closed("the database is closed")),
+        })?;
+        Ok(Arc::new(WasmBlobs::new(other)))
+    }
 }
 
-/// The settings of a database whose files are kept in a blob store, of `EngineOptions` in
-/// `worker/shared/wire.ts`. Not part of `open`, because few pages need it.
+/// Sets a database's options about its files in a blob store: `EngineOptions` in `worker/shared/wire.ts`, and the
+/// settings of the store. Not part of `open`, because few pages need it.
 #[inline(never)]
-pub fn blobs(store: JsBlobs, from: &JsValue) -> Blobs {
-    let number = STORES.with_borrow_mut(|stores| place_in(stores, store));
+pub fn set_blobs(to: &mut Options, store: JsBlobs, from: &JsValue) {
+    let settings = part(&store, "settings");
     let mut options = TierOptions::default();
-    if let Some(bytes) = part(from, "diskLimit").as_f64() {
-        options.disk_limit = bytes as u64;
-    }
+    let bytes = |of: &JsValue, key| part(of, key).as_f64().map(|bytes| bytes as u64);
+    options.disk_limit = bytes(from, "diskLimit").unwrap_or(options.disk_limit);
+    options.unsent_limit = bytes(&settings, "unsentLimit").unwrap_or(options.unsent_limit);
     options.holds_commits = part(from, "durability").as_string().as_deref() == Some("blob");
-    let time = |key| Duration::try_from_secs_f64(part(from, key).as_f64()? / 1e3).ok();
-    options.lag = time("blobLag").unwrap_or(options.lag);
-    options.patience = time("blobPatience").unwrap_or(options.patience);
-    Blobs { options, ..Blobs::new(Arc::new(WasmBlobs(number))) }
+    let set = |time: &mut Duration, of: &JsValue, key| {
+        let given = part(of, key).as_f64().map(|ms| Duration::try_from_secs_f64(ms / 1e3));
+        *time = given.map_or(*time, |given| given.unwrap_or(Duration::MAX));
+    };
+    set(&mut options.lag, from, "blobLag");
+    set(&mut options.patience, from, "blobPatience");
+    set(&mut options.history, &settings, "historyMs");
+    set(&mut options.retention, &settings, "retentionMs");
+    set(&mut options.lease, &settings, "leaseMs");
+    // What a database in memory fetches takes memory.
+    options.warms = part(&settings, "warm").as_bool().unwrap_or(!to.read_only);
+    let as_of = part(&settings, "asOf");
+    to.as_of = match (as_of.as_f64(), as_of.dyn_into::<Date>()) {
+        (Some(position), _) => Some(AsOf::Position(position as u64)),
+        // Times of uploads are cut to milliseconds, as dates are: all of this one.
+        (None, Ok(date)) => Some(AsOf::Time((date.get_time() * 1e3) as i64 + 999)),
+        _ => None,
+    };
+    to.blobs = Some(Blobs { options, ..Blobs::new(Arc::new(WasmBlobs::new(store))) });
 }

@@ -1,7 +1,7 @@
 //! A database: opening, maintenance, reports, closing.
 
 use crate::answer::answer;
-use crate::blobs::{JsBlobs, blobs};
+use crate::blobs::{JsBlobs, set_blobs};
 use crate::changes::Changes;
 use crate::error::to_js;
 use crate::functions;
@@ -49,7 +49,9 @@ impl Database {
         answer(async move {
             let from = options;
             let mut options = engine_options(&from)?;
-            options.blobs = blob_store.map(|store| blobs(store, &from));
+            if let Some(store) = blob_store {
+                set_blobs(&mut options, store, &from);
+            }
             let host = host(store);
             let store = host.store.clone();
             if !files.is_undefined() {
@@ -162,13 +164,16 @@ impl Database {
         })
     }
 
-    /// Of a database with blobs, four numbers: the position of its log, that of the newest upload, when that
-    /// was written, and how long ago it was known to be the newest, in milliseconds.
-    pub fn lag(&self) -> Option<Vec<f64>> {
+    /// Of a database with blobs, four numbers and two texts: the position of its log, that of the newest upload, when
+    /// that was written, and how long ago it was known to be the newest, in milliseconds; the state of its lease, and
+    /// why nothing is uploaded.
+    pub fn lag(&self) -> Option<Vec<JsValue>> {
         let lag = self.engine.lag()?;
         let (position, uploaded) = (self.engine.log_position() as f64, lag.position as f64);
         let since_ms = lag.since_looked.as_secs_f64() * 1e3;
-        Some(vec![position, uploaded, lag.written_us as f64 / 1e3, since_ms])
+        let numbers = [position, uploaded, lag.written_us as f64 / 1e3, since_ms];
+        let words = [lag.lease.name().into(), lag.failure.into()];
+        Some(numbers.into_iter().map(JsValue::from_f64).chain(words).collect())
     }
 
     /// Makes everything committed durable.

@@ -68,7 +68,7 @@ pub struct BlobReads {
 }
 
 /// What is known of the newest upload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lag {
     /// Position of the log that it reaches.
     pub position: u64,
@@ -78,6 +78,8 @@ pub struct Lag {
     pub since_looked: Duration,
     /// Whether what is shown is kept from being removed.
     pub lease: LeaseState,
+    /// Why the last attempt to upload has failed, unless a later one has not.
+    pub failure: Option<String>,
 }
 
 /// Whether a database that only reads blobs holds those that it shows.

@@ -140,16 +140,17 @@ impl Catalog for StoreCatalog<'_> {
         tables.flat_map(|table| table.cache().unwrap_or_default()).collect()
     }
 
-    fn lag(&self) -> [Value; 5] {
+    fn lag(&self) -> [Value; 6] {
         let count = |n: u128| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
         let lag = self.uploads.map(Uploads::lag);
-        let of = |value: &dyn Fn(Lag) -> Value| lag.map_or(Value::Null, value);
+        let of = |value: &dyn Fn(&Lag) -> Value| lag.as_ref().map_or(Value::Null, value);
         [
             count(self.store.log_position().into()),
             of(&|lag| count(lag.position.into())),
             of(&|lag| Value::Timestamp(lag.written_us)),
             of(&|lag| count(lag.since_looked.as_millis())),
             of(&|lag| Value::Text(lag.lease.name().into())),
+            of(&|lag| lag.failure.clone().map_or(Value::Null, Value::Text)),
         ]
     }
 

@@ -1,12 +1,10 @@
 //! Statements that begin or end transactions or set options.
 
-use crate::boxed::Boxed;
 use crate::engine::Engine;
 use crate::prepared::PreparedStatement;
 use crate::result::{ResultKind, StatementResult};
 use crate::settings::Settings;
 use crate::transaction::OpenTransaction;
-use crate::wait_for::CAN_WAIT;
 use nacre_sql::ControlStatement;
 use nacre_types::{Error, Result};
 
@@ -41,17 +39,10 @@ pub(crate) async fn run(
             return Err(Error::unsupported("WAIT FOR POSITION in a transaction is not supported")
                 .with_hint("what a transaction sees does not change: wait before it begins"));
         }
-        ControlStatement::WaitFor { position, timeout } if CAN_WAIT => {
+        ControlStatement::WaitFor { position, timeout } => {
             let settings = &*settings;
             let is_cancelled = || settings.is_cancelled();
-            // Boxed: where it is not made, its states are not compiled in.
-            let wait: Boxed<'_, ()> =
-                Box::pin(async { engine.wait_for(*position, *timeout, &is_cancelled).await });
-            wait.await?;
-        }
-        ControlStatement::WaitFor { .. } => {
-            return Err(Error::unsupported("WAIT FOR POSITION is not supported in WebAssembly")
-                .with_hint("refresh the database, or follow the writer"));
+            Box::pin(engine.wait_for(*position, *timeout, &is_cancelled)).await?;
         }
         ControlStatement::Nothing => {}
     }

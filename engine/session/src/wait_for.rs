@@ -12,10 +12,6 @@ const LONGEST_LOOK_NS: u64 = 500_000_000;
 /// How often a pause looks for cancellation.
 const CANCEL_NS: u64 = 20_000_000;
 
-/// Whether statements can wait for a position: not in WebAssembly, where its size counts, and an application
-/// refreshes the database by itself.
-pub(crate) const CAN_WAIT: bool = cfg!(not(target_family = "wasm"));
-
 impl Engine {
     /// Waits until what this database shows has reached a position of the log: refreshes a database that is only
     /// read, at intervals.

@@ -9,7 +9,7 @@ use crate::claim::{CLAIM, Claim};
 use crate::entry::{Kind, Meta};
 use crate::history::{self, AsOf, Past};
 use crate::manifest::{Blob, Chunk, MANIFEST, Manifest, blob_name, piece_name};
-use crate::options::{IS_WHOLE, TierOptions};
+use crate::options::TierOptions;
 use crate::origins;
 use crate::retry::{backoff_ns, is_transient, retried};
 use crate::shared::{Beginning, Shared, State};
@@ -20,7 +20,6 @@ use nacre_host::{
 use nacre_types::checksum::Checksum;
 use nacre_types::{Error, Result};
 use std::ops::Range;
-use std::pin::Pin;
 use std::sync::Arc;
 
 /// Bytes of a request when a file is read whole.
@@ -122,14 +121,7 @@ pub(crate) async fn as_reader(
     match as_of {
         None => attach.fill(&remote).await?,
         Some(at) => {
-            // Boxed, so that WebAssembly does not have what it never runs.
-            let past: Pin<Box<dyn Future<Output = Result<Past>> + '_>> = match IS_WHOLE {
-                true => Box::pin(attach.past(&remote, at)),
-                false => {
-                    Box::pin(async { Err(Error::unsupported("states of the past in WebAssembly")) })
-                }
-            };
-            let past = past.await?;
+            let past = Box::pin(attach.past(&remote, at)).await?;
             attach.fill(&past.manifest).await?;
             let position = cut_log(&**attach.local, &past)?;
             remote = Manifest { position, ..past.manifest };

@@ -9,11 +9,9 @@
 use crate::collecting::Collecting;
 use crate::hold::{BRANCHES, LEASES, Lease, Reference, hold_name};
 use crate::manifest::{Dropped, Manifest, Origin};
-use crate::options::IS_WHOLE;
 use crate::origins;
 use crate::retry::is_transient;
 use crate::shared::{Shared, State};
-use nacre_host::Answer;
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
 use nacre_types::{ErrorKind, Result, invariant};
@@ -111,12 +109,7 @@ pub(crate) async fn run(shared: &Shared, work: Work) {
         }
         Work::Release(origin) => {
             let up_to = origin.up_to;
-            // Boxed, so that WebAssembly does not have what it never runs.
-            let released: Answer<'_, ()> = match IS_WHOLE {
-                true => Box::pin(release(shared, origin)),
-                false => Box::pin(async { Ok(()) }),
-            };
-            if released.await.is_err() {
+            if Box::pin(release(shared, origin)).await.is_err() {
                 let mut state = shared.state();
                 state.collecting.release_ns = later_ns();
                 state.collecting.refused = Some(up_to);

@@ -58,6 +58,7 @@ pub(crate) async fn advance(shared: &Arc<Shared>, from: u64) -> Result<bool> {
 pub(crate) fn lag(shared: &Shared) -> Lag {
     let state = shared.state();
     let now_ns = shared.clock.monotonic_ns();
+    let failure = state.damage.as_ref().or(state.last_error.as_ref());
     let looked_ns = if shared.is_read_only() { state.looked_ns } else { now_ns };
     debug_assert!(looked_ns <= now_ns, "it looks at {looked_ns}, and it is {now_ns}");
     Lag {
@@ -65,6 +66,7 @@ pub(crate) fn lag(shared: &Shared) -> Lag {
         written_us: state.remote.written_us,
         since_looked: Duration::from_nanos(now_ns.saturating_sub(looked_ns)),
         lease: state.leasing.state(&*shared.clock),
+        failure: failure.map(|error| error.message().to_string()),
     }
 }
 

@@ -383,7 +383,9 @@ mod tests {
                 Chunk { start: 3_900, pieces: vec![piece(0, 64), piece(64, 564)] },
                 Chunk { start: 4_400, pieces: Vec::new() },
             ],
-            files: [("seg-0000000000000001".into(), blob(2)), ("x".into(), blob(3))].into(),
+            files: [("seg-0000000000000001".into(), blob(2)), ("x".into(), blob(3))]
+                .into_iter()
+                .collect(),
             dropped: vec![
                 Dropped { name: "00000001/x".into(), since_us: 12, position: 4_200, file: None },
                 Dropped {
@@ -493,7 +495,7 @@ mod tests {
                 start: 800,
                 pieces: vec![piece(2, 0, 64, 0x22), piece(3, 64, 264, 0x33)],
             }],
-            files: [("seg-0000000000000001".into(), blob(1, 5, 0x44, false))].into(),
+            files: [("seg-0000000000000001".into(), blob(1, 5, 0x44, false))].into_iter().collect(),
             dropped: vec![Dropped {
                 name: "00000001/x".into(),
                 since_us: 6,

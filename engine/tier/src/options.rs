@@ -3,10 +3,6 @@
 use core::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Whether states of the past are kept and can be opened, and branches, and readers take leases: for its size, the
-/// engine for WebAssembly leaves these out. Holds of others count all the same.
-pub(crate) const IS_WHOLE: bool = !cfg!(target_arch = "wasm32");
-
 /// The default time of a lease.
 const LEASE: Duration = Duration::from_secs(60);
 
@@ -36,12 +32,10 @@ pub struct TierOptions {
     /// lease; one day by default.
     pub retention: Duration,
     /// Time for which every state of the past can be opened, restored and branched, by its position in the log; one
-    /// day by default, zero for none. Files that are removed before they were uploaded are uploaded all the same. In
-    /// WebAssembly, there are none.
+    /// day by default, zero for none. Files that are removed before they were uploaded are uploaded all the same.
     pub history: Duration,
     /// Time for which a database that only reads has its lease, and keeps blobs from being removed, after each
-    /// renewal; zero for none. One minute by default. It needs the right to write below `leases/`. In WebAssembly,
-    /// there are none.
+    /// renewal; zero for none. One minute by default. It needs the right to write below `leases/`.
     pub lease: Duration,
     /// Time for which opening, reading absent bytes, held commits, and closing wait for a blob store that is
     /// away; 30 seconds by default.
@@ -66,7 +60,7 @@ impl Default for TierOptions {
             warms: true,
             retention: DAY,
             history: DAY,
-            lease: if IS_WHOLE { LEASE } else { Duration::ZERO },
+            lease: LEASE,
             patience: Duration::from_secs(30),
         }
     }

@@ -4,9 +4,8 @@
 //! origin, so the number says where a blob is.
 
 use crate::manifest::{Manifest, Origin};
-use crate::options::IS_WHOLE;
 use nacre_host::{Answer, BlobInfo, BlobStore, Result, Tag, WriteIf};
-use nacre_types::{Error, invariant};
+use nacre_types::invariant;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,9 +29,6 @@ pub(crate) fn store_of(own: &Arc<dyn BlobStore>, origins: &[Origin]) -> Result<A
     if origins.is_empty() {
         return Ok(own.clone());
     }
-    if !IS_WHOLE {
-        return Err(Error::unsupported("branches in WebAssembly"));
-    }
     let open = |origin: &Origin| Ok((origin.up_to, own.elsewhere(&origin.url)?));
     let origins: Vec<_> = origins.iter().map(open).collect::<Result<_>>()?;
     invariant!(origins.is_sorted_by(|a, b| a.0 < b.0), "the origins of a branch do not ascend");
@@ -49,7 +45,7 @@ pub(crate) fn is_of(origins: &[Origin], at: usize, name: &str) -> bool {
 /// The origins of which a manifest needs nothing any more.
 pub(crate) fn unused(manifest: &Manifest) -> Vec<Origin> {
     let origins = &manifest.origins;
-    if !IS_WHOLE || origins.is_empty() {
+    if origins.is_empty() {
         return Vec::new();
     }
     let mut names = manifest.names();

@@ -10,7 +10,7 @@ use crate::collecting::Collecting;
 use crate::entry::{Entry, Kind, Meta};
 use crate::leasing::Leasing;
 use crate::manifest::Manifest;
-use crate::options::{IS_WHOLE, TierOptions};
+use crate::options::TierOptions;
 use crate::warm::Warmer;
 use nacre_host::{
     Answer, BlobReads, BlobStore, Clock, Entropy, LocalFile, LocalStore, ReadRange, Tag,
@@ -248,7 +248,7 @@ impl Shared {
 
     /// Whether states of the past are kept.
     pub fn keeps_history(&self) -> bool {
-        IS_WHOLE && !self.options.history.is_zero()
+        !self.options.history.is_zero()
     }
 
     /// The time, as a count of reads.

@@ -8,7 +8,7 @@ use crate::file::TierFile;
 use crate::follow;
 use crate::history::AsOf;
 use crate::lease;
-use crate::options::{IS_WHOLE, TierOptions};
+use crate::options::TierOptions;
 use crate::shared::Shared;
 use crate::upload;
 use crate::warm::{self, Warmer};
@@ -164,8 +164,7 @@ impl Uploads for Tier {
     fn step(&self) -> Answer<'_, Rest> {
         Box::pin(async {
             let rest = match self.0.is_read_only() {
-                true if IS_WHOLE => lease::step(&self.0).await,
-                true => Rest::UntilWoken,
+                true => lease::step(&self.0).await,
                 false => upload::step(&self.0).await,
             };
             Ok(warm::step(&self.0, rest).await)
@@ -217,8 +216,7 @@ impl Uploads for Tier {
 
     fn close(&self) -> Answer<'_, ()> {
         match self.0.is_read_only() {
-            true if IS_WHOLE => Box::pin(lease::release(&self.0)),
-            true => Box::pin(async { Ok(()) }),
+            true => Box::pin(lease::release(&self.0)),
             false => Box::pin(upload::finish(&self.0, None)),
         }
     }

@@ -12,11 +12,10 @@ use crate::history;
 use crate::manifest::{
     Blob, Chunk, Dropped, MANIFEST, Manifest, Mark, Origin, Piece, blob_name, piece_name,
 };
-use crate::options::IS_WHOLE;
 use crate::retry::{backoff_ns, is_transient};
 use crate::shared::{Shared, State};
 use core::time::Duration;
-use nacre_host::{Answer, Rest, Tag, WriteIf};
+use nacre_host::{Rest, Tag, WriteIf};
 use nacre_types::checksum::checksum;
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
@@ -265,14 +264,7 @@ async fn run(shared: &Shared, job: Job) -> Result<()> {
         }
         Job::File(entry) => upload_file(shared, &entry).await,
         Job::Piece(start, entry, next) => upload_piece(shared, start, &entry, next).await,
-        Job::History => {
-            // Boxed, so that WebAssembly does not have what it never runs.
-            let written: Answer<'_, ()> = match IS_WHOLE {
-                true => Box::pin(write_history(shared)),
-                false => Box::pin(async { Ok(()) }),
-            };
-            written.await
-        }
+        Job::History => Box::pin(write_history(shared)).await,
         Job::Manifest => replace_manifest(shared).await,
         Job::Collect(work) => {
             collect::run(shared, work).await;

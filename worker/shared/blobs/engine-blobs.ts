@@ -3,16 +3,33 @@
  * numbers and bytes. A call is given up by its promise.
  */
 
+import { nacreError } from '../errors.js';
 import type { BlobInfo, BlobStore } from './blob-store.js';
+import type { Settings } from './checks.js';
 
 /** The calls of one database. */
 export class EngineBlobs {
   readonly #store: BlobStore;
+  readonly settings: Settings;
+  readonly #elsewhere: ((url: string) => BlobStore) | undefined;
   /** What gives up the calls in progress. */
   readonly #running = new WeakMap<Promise<unknown>, AbortController>();
 
-  constructor(store: BlobStore) {
+  /** `elsewhere` opens the blobs of another database, reached as these, of which this is a branch. */
+  constructor(store: BlobStore, settings: Settings = {}, elsewhere?: (url: string) => BlobStore) {
     this.#store = store;
+    this.settings = settings;
+    this.#elsewhere = elsewhere;
+  }
+
+  elsewhere(url: string): EngineBlobs {
+    if (this.#elsewhere === undefined) {
+      throw nacreError(
+        'unsupported',
+        `reading ${url}, of which this is a branch, is not supported here`,
+      );
+    }
+    return new EngineBlobs(this.#elsewhere(url));
   }
 
   read(name: string, start: number, end: number): Promise<Uint8Array> {

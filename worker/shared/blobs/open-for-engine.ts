@@ -1,7 +1,7 @@
 /** Opens the blob store that an application's options name, and checks them. */
 
 import { NacreError, nacreError } from '../errors.js';
-import { COMMON, type Check, checkOptions, isObject, isTime } from './checks.js';
+import { COMMON, type Check, checkOptions, isObject, isTime, settingsOf } from './checks.js';
 import type { Around } from './encrypted-store.js';
 import { EngineBlobs } from './engine-blobs.js';
 import type { Ask, BlobCredentials, BlobOptions, WireBlobs } from './options.js';
@@ -26,7 +26,14 @@ export function openForEngine(wire: WireBlobs, ask: Ask, around?: Around): Engin
         : credentials,
     presign: presign && (async (request) => presigned(await soon('presign', ask(request)))),
   };
-  return new EngineBlobs(openBlobs(url, options, around));
+  // A lease is written, which needs a signature.
+  const leaseMs =
+    wire.leaseMs ?? (credentials === undefined && presign === undefined ? 0 : undefined);
+  return new EngineBlobs(
+    openBlobs(url, options, around),
+    { ...settingsOf(wire), leaseMs },
+    (other) => openBlobs(other, options, around),
+  );
 }
 
 /** The answer of one of the application's functions, which must not take for ever. */

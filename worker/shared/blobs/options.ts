@@ -22,8 +22,31 @@ export interface BlobRequest {
   headers: Readonly<Record<string, string>>;
 }
 
+/** What is kept in a blob store, and for how long. */
+export interface KeepOptions {
+  /**
+   * Milliseconds for which every state of the past stays, to be opened with `asOf`; one day by default, 0 for
+   * none. Files that leave the database before they were uploaded are uploaded all the same.
+   */
+  historyMs?: number | undefined;
+  /** Milliseconds for which blobs stay that readers without a lease may need; one day by default. */
+  retentionMs?: number | undefined;
+  /**
+   * Of a database that is only read, milliseconds for which a lease keeps what it shows, and which it renews;
+   * 60,000 by default, 0 for none. It writes a blob below `leases/`: without credentials, there is none.
+   */
+  leaseMs?: number | undefined;
+  /** Bytes that may wait for their upload, beyond which statements that write fail; 4 GiB by default. */
+  unsentLimit?: number | undefined;
+  /**
+   * Whether footers and indexes are fetched after opening, before anything reads them. By default they are,
+   * unless the database is only read, and keeps what it fetches in memory.
+   */
+  warm?: boolean | undefined;
+}
+
 /** Options of a blob store. */
-export interface BlobOptions {
+export interface BlobOptions extends KeepOptions {
   /** URL of the server, if it is not Amazon's. */
   endpoint?: string | undefined;
   /** Region of the bucket; `us-east-1` by default. */
@@ -67,6 +90,8 @@ export interface BlobsOptions extends BlobOptions {
 /** `BlobsOptions` as a message can carry them: without functions, which are asked instead. */
 export interface WireBlobs extends Omit<BlobOptions, 'credentials' | 'presign'> {
   url: string;
+  /** The state of the past that is opened: a position of the log, or a time. */
+  asOf?: number | Date | undefined;
   credentials?: BlobCredentials | 'asked' | undefined;
   presign?: 'asked' | undefined;
 }

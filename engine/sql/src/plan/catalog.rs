@@ -44,8 +44,8 @@ pub trait Catalog {
         Vec::new()
     }
     /// How far the database and its newest upload are in the log, for `information_schema.lag`.
-    fn lag(&self) -> [Value; 5] {
-        [const { Value::Null }; 5]
+    fn lag(&self) -> [Value; 6] {
+        [const { Value::Null }; 6]
     }
     /// Estimated number of rows of a table, for join order and build sides.
     fn row_count(&self, table: &TableSchema) -> u64;

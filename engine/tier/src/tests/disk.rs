@@ -79,7 +79,7 @@ fn a_file_that_is_being_read_leaves_soon_after() {
     let mut small = Small::open(&files, &blobs, limited(512)).unwrap();
     small.add(1).unwrap();
     let shared = &small.tier.0;
-    let entry = shared.state().files[&*name_of(1)].clone();
+    let entry = shared.state().files.get(&*name_of(1)).unwrap().clone();
     let handle = entry.open(&*shared.local).unwrap();
     let reading = handle.file();
     small.upload();

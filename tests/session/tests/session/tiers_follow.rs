@@ -228,6 +228,23 @@ fn a_statement_waits_for_a_position() {
 }
 
 #[test]
+fn the_lag_tells_why_nothing_is_uploaded() {
+    let world = world(1 << 20);
+    world.write("create table t (id int primary key)");
+    world.upload();
+    let failure = "select failure is null from information_schema.lag";
+    assert_eq!(shown(&world.writer, failure), ["true"]);
+    world.blobs.set_away(true);
+    world.write("insert into t values (1)");
+    assert_eq!(block_on(world.writer.upload()).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(shown(&world.writer, failure), ["false"]);
+    assert!(world.writer.lag().unwrap().failure.is_some());
+    world.blobs.set_away(false);
+    world.upload();
+    assert_eq!(shown(&world.writer, failure), ["true"]);
+}
+
+#[test]
 fn waiting_for_a_position_ends_although_the_blob_store_is_stuck() {
     let world = world(1 << 20);
     world.write("create table t (id int primary key)");

@@ -218,6 +218,7 @@ impl Binder<'_> {
             ("uploaded_at", DataType::Timestamp),
             ("known_ms", COUNT),
             ("lease", TEXT),
+            ("failure", TEXT),
         ];
         rows(&columns, vec![self.catalog.lag().to_vec()])
     }

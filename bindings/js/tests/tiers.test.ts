@@ -1,0 +1,278 @@
+/** Node only: states of the past, leases, and what happens while a blob store does not answer, or answers wrongly. */
+
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { connect, type BlobsOptions, type ConnectOptions, type Database } from 'nacredb';
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
+import { startS3, type S3 } from '../../../tools/s3.mjs';
+import { connected, expectKind } from './testing.js';
+
+const KEY = { accessKeyId: 'tester', secretAccessKey: 'not-a-secret' };
+
+let s3: S3;
+/** Those of earlier tests: databases are closed after the hooks of this file. */
+const servers: S3[] = [];
+let folders: string[] = [];
+
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.stop()));
+}, 60_000);
+
+beforeEach(async () => {
+  s3 = await startS3();
+  servers.push(s3);
+});
+
+afterEach(() => {
+  folders.splice(0).forEach((folder) => fs.rmSync(folder, { recursive: true, force: true }));
+});
+
+function emptyFolder(): string {
+  folders.push(fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-tiers-')));
+  return folders.at(-1)!;
+}
+
+function blobs(options: BlobsOptions = {}): BlobsOptions {
+  return { url: 's3://bucket/shop', endpoint: s3.endpoint, credentials: KEY, ...options };
+}
+
+/** Opens the database of the blobs only to read it. */
+function attached(options: ConnectOptions = {}, given: BlobsOptions = {}): Promise<Database> {
+  const { url: _, ...rest } = blobs(given);
+  return connected('s3://bucket/shop', { blobs: rest, ...options });
+}
+
+/** The keys of a table. */
+async function keys(db: Database): Promise<number[]> {
+  const { rows } = await db.query<{ id: bigint }>('select id from item order by id');
+  return rows.map((row) => Number(row.id));
+}
+
+async function until(is: () => Promise<boolean>): Promise<void> {
+  const end = Date.now() + 30_000;
+  while (!(await is())) {
+    expect(Date.now()).toBeLessThan(end);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** A database with a table of some rows in one segment, whose files are all blobs. */
+async function filled(rows = 1_000): Promise<void> {
+  const writer = await connect(emptyFolder(), { blobs: blobs() });
+  await writer.exec('create table item (id bigint primary key, name text)');
+  const id = Array.from({ length: rows }, (_, at) => at);
+  await writer.insertRows('item', { id, name: id.map((at) => `item ${at * 7919}`) });
+  await writer.exec('optimize table item full');
+  await writer.close();
+}
+
+test('a state of the past is opened by its position or its time, and stays', async () => {
+  const writer = await connected(emptyFolder(), { blobs: blobs(), blobLag: 0 });
+  await writer.exec('create table item (id bigint primary key)');
+  const states = [];
+  for (let id = 1; id <= 3; id += 1) {
+    await writer.query('insert into item values (?)', [id]);
+    await writer.upload();
+    const lag = (await writer.lag())!;
+    states.push({ position: lag.position, at: lag.uploadedAt });
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await writer.query('delete from item where id = 1');
+  await writer.upload();
+  for (const [at, { position, at: time }] of states.entries()) {
+    const expected = [1, 2, 3].slice(0, at + 1);
+    const byPosition = await attached({ asOf: position });
+    expect(await keys(byPosition)).toEqual(expected);
+    expect(await keys(await attached({ asOf: time }))).toEqual(expected);
+    expect(await byPosition.refresh()).toBe(false);
+    await expectKind(byPosition.query('insert into item values (9)'), 'unsupported');
+  }
+  expect(await keys(await attached())).toEqual([2, 3]);
+  await expectKind(attached({ asOf: 1e15 }), 'not_found');
+  await expectKind(attached({ asOf: new Date(0) }), 'not_found');
+  for (const asOf of [-1, 0.5, NaN, new Date(NaN), '4711' as never]) {
+    await expectKind(attached({ asOf }), 'type');
+  }
+  const state = { blobs: blobs(), asOf: states[0]!.position };
+  await expectKind(connect('memory://', state), 'unsupported');
+  await expectKind(connect('memory://', { asOf: 1 }), 'type');
+});
+
+test('without a history there is no state but the newest', async () => {
+  const options = { blobs: blobs({ historyMs: 0 }), blobLag: 0 };
+  const writer = await connected(emptyFolder(), options);
+  await writer.exec('create table item (id bigint primary key)');
+  await writer.upload();
+  const { position } = (await writer.lag())!;
+  await writer.query('insert into item values (1)');
+  await writer.exec('optimize table item full');
+  await writer.upload();
+  await expectKind(attached({ asOf: position }), 'not_found');
+});
+
+test('a reader takes a lease, and gives it back', async () => {
+  await filled();
+  const leases = () => [...s3.objects.keys()].filter((name) => name.includes('/leases/'));
+  const reader = await attached();
+  await until(async () => (await reader.lag())!.lease === 'held');
+  expect(leases()).toHaveLength(1);
+  await reader.close();
+  expect(leases()).toEqual([]);
+
+  expect((await (await attached({}, { leaseMs: 0 })).lag())!.lease).toBe('none');
+  s3.state.refuse = (method) => (method === 'PUT' ? 'AccessDenied' : null);
+  const refused = await attached();
+  await until(async () => (await refused.lag())!.lease === 'refused');
+  expect(await keys(refused)).toHaveLength(1_000);
+  s3.state.refuse = () => null;
+});
+
+test('SQL tells the lag, and waits for a position', async () => {
+  const writer = await connected(emptyFolder(), { blobs: blobs(), blobLag: 3_600_000 });
+  await writer.exec('create table item (id bigint primary key)');
+  await writer.upload();
+  const reader = await attached();
+  await writer.query('insert into item values (1)');
+  const { position } = (await writer.lag())!;
+  await expectKind(reader.query(`wait for position ${position} timeout 0`), 'unavailable');
+  await writer.upload();
+  await reader.query(`wait for position ${position} timeout 20`);
+  expect(await keys(reader)).toEqual([1]);
+  const [lag] = (await reader.query('show lag')).rows;
+  expect(lag).toMatchObject({ log_position: BigInt(position) });
+});
+
+test('a signal ends a statement that waits for the blob store', { timeout: 60_000 }, async () => {
+  await filled();
+  const options = { blobs: blobs({ retryForMs: 0, warm: false }), blobPatience: 600_000 };
+  const db = await connected('memory://', options);
+  s3.state.isAway = true;
+  const began = performance.now();
+  for (const sql of [
+    'select sum(length(name)) from item',
+    'select name from item where id = 77',
+    "update item set name = 'x' where id < 10",
+    'delete from item',
+  ]) {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 100);
+    const { signal } = controller;
+    await expectKind(db.query(sql, [], { signal }), 'cancelled');
+  }
+  // Nothing waits for the patience any more, not even behind the call.
+  s3.state.isAway = false;
+  expect(await keys(db)).toHaveLength(1_000);
+  expect(performance.now() - began).toBeLessThan(300_000);
+});
+
+test('footers and indexes come by themselves where there is a disk', async () => {
+  await filled(20_000);
+  const db = await connected(emptyFolder(), { blobs: blobs() });
+  const absent = async () => {
+    const sql = `select sum(bytes - local_bytes) as n from information_schema.cache
+      where table_name = 'item' and index_name is not null`;
+    return Number((await db.query<{ n: bigint }>(sql)).rows[0]!.n);
+  };
+  const all = 'select sum(bytes) as n from information_schema.cache where index_name is not null';
+  await until(
+    async () => Number((await db.query(all)).rows[0]!['n']) > 0 && (await absent()) === 0,
+  );
+  s3.requests.length = 0;
+  expect((await db.query('select name from item where id = 77')).rows).toHaveLength(1);
+  expect(s3.requests.length).toBeLessThanOrEqual(3);
+});
+
+test('above the limit of what waits for its upload, writing fails until the blobs are back', async () => {
+  const options = { blobs: blobs({ unsentLimit: 20_000, retryForMs: 0 }), blobLag: 0 };
+  const db = await connected(emptyFolder(), options);
+  await db.exec('create table item (id bigint primary key, name text)');
+  await db.upload();
+  s3.state.isAway = true;
+  const add = (id: number) => db.query('insert into item values (?, ?)', [id, 'x'.repeat(500)]);
+  let failed = 0;
+  for (let id = 0; id < 500 && failed === 0; id += 1) {
+    await add(id).catch((error: unknown) => {
+      expect(error).toMatchObject({ kind: 'unavailable' });
+      failed = id;
+    });
+  }
+  expect(failed).toBeGreaterThan(10);
+  s3.state.isAway = false;
+  await db.upload();
+  await add(failed);
+  expect(await keys(db)).toHaveLength(failed + 1);
+});
+
+/** What each must be that is wrong, while the database is open, and after it was opened again. */
+test('a segment that another one has replaced is told, and nothing else is lost', async () => {
+  await filled();
+  const segment = [...s3.objects.keys()].find((name) => /\/seg-[^/]*$/.test(name))!;
+  const kept = s3.objects.get(segment)!;
+  const bytes = Buffer.from(kept.bytes);
+  bytes.reverse();
+  s3.objects.set(segment, { ...kept, bytes });
+  const db = await connected(emptyFolder(), { blobs: blobs({ warm: false }) });
+  await expectKind(db.query('select sum(length(name)) from item'), 'corrupt', {
+    message: expect.stringContaining('seg-'),
+  });
+  await db.exec('create table other (id bigint primary key)');
+  await db.query('insert into other values (1)');
+  await db.upload();
+  s3.objects.set(segment, kept);
+  const other = await connected('memory://', { blobs: blobs() });
+  expect(await keys(other)).toHaveLength(1_000);
+  expect((await other.query('select * from other')).rows).toEqual([{ id: 1n }]);
+  await expectKind(db.close(), 'in_use');
+});
+
+test('a manifest of a newer version is refused, and stops the older writer', async () => {
+  const writer = await connect(emptyFolder(), { blobs: blobs({ retryForMs: 0 }), blobLag: 0 });
+  await writer.exec('create table item (id bigint primary key)');
+  await writer.upload();
+  const name = 'bucket/shop/manifest';
+  const kept = s3.objects.get(name)!;
+  // Without its checksum it is damaged, which is told apart.
+  s3.objects.set(name, { ...kept, bytes: Buffer.from(kept.bytes).fill(9, 8, 9) });
+  await expectKind(attached(), 'corrupt');
+  s3.objects.set(name, kept);
+  await writer.query('insert into item values (1)');
+  await writer.close();
+  expect(await keys(await attached())).toEqual([1]);
+});
+
+test.for(['the right to write is taken away', 'the bucket vanishes'])(
+  'while a database is open, and %s, it goes on with what is local',
+  { timeout: 60_000 },
+  async (what) => {
+    const options = { blobs: blobs({ retryForMs: 0 }), blobLag: 0, blobPatience: 300 };
+    const db = await connected(emptyFolder(), options);
+    await db.exec('create table item (id bigint primary key, name text)');
+    await db.query("insert into item values (1, 'one')");
+    await db.upload();
+    const isGone = what.includes('bucket');
+    s3.state.refuse = (method) =>
+      isGone ? 'NoSuchBucket' : method === 'PUT' ? 'AccessDenied' : null;
+    await db.query("insert into item values (2, 'two')");
+    await db.exec('optimize table item full');
+    expect(await keys(db)).toEqual([1, 2]);
+    await until(async () => (await db.lag())!.failure !== undefined);
+    expect((await db.query('show lag')).rows[0]!['failure']).toMatch(/./);
+    const failed = await db.upload().catch((error: unknown) => error);
+    expect(failed).toMatchObject({ kind: expect.stringMatching(/^(io|not_found|unavailable)$/) });
+    expect(String(failed)).toMatch(isGone ? /NoSuchBucket|bucket/ : /rights|AccessDenied|refus/);
+    s3.state.refuse = () => null;
+    await db.upload();
+    expect((await db.lag())!.failure).toBeUndefined();
+    expect(await keys(await attached())).toEqual([1, 2]);
+  },
+);
+
+test('blobs that are nobody’s are left alone', async () => {
+  const modified = new Date();
+  const bytes = Buffer.from('not a database');
+  s3.objects.set('bucket/shop/photo.jpg', { bytes, tag: '"1"', number: undefined, modified });
+  await filled();
+  expect(String(s3.objects.get('bucket/shop/photo.jpg')!.bytes)).toBe('not a database');
+  expect(await keys(await attached())).toHaveLength(1_000);
+});
