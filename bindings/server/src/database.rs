@@ -83,8 +83,9 @@ pub fn options_of(url: &str, given: &DatabaseOptions) -> Outcome<Options> {
     let place = match (is_of_blobs, given.blobs.as_deref()) {
         (true, None) => Some(url),
         (true, Some(_)) => {
-            let error = Error::unsupported("--blobs beside a database that a URL of blobs names");
-            return Err(error.with_hint("name a folder to write the database").into());
+            let message =
+                "--blobs beside a database that a URL of blobs names: name a folder to write it";
+            return Err(Failure::Usage(message.into()));
         }
         (false, place) => place,
     };
@@ -94,8 +95,8 @@ pub fn options_of(url: &str, given: &DatabaseOptions) -> Outcome<Options> {
         None if given.client != BlobClient::default()
             || given.settings != BlobSettings::default() =>
         {
-            let error = Error::unsupported("options of a blob store without one");
-            return Err(error.with_hint("name it with --blobs URL").into());
+            let message = "options of a blob store without one: name it with --blobs URL";
+            return Err(Failure::Usage(message.into()));
         }
         None => {}
     }

@@ -35,8 +35,25 @@ fn a_place_of_blobs_that_cannot_be_is_refused() {
     assert!(error.contains("s3://bucket/prefix"), "{error}");
     let (code, _, _) = folder.nacre(&["sql", "db", "--disk-limit", "1MB", "select 1"]);
     assert_eq!(code, 2);
-    let (code, _, _) = folder.nacre(&["sql", "db", "--hold-commits", "select 1"]);
+    let (code, _, error) = folder.nacre(&["sql", "db", "--hold-commits", "select 1"]);
     assert_eq!(code, 2);
+    assert!(error.contains("--blobs"), "{error}");
+    let given = ["sql", "s3://bucket/shop", "--blobs", "s3://bucket/other", "select 1"];
+    assert_eq!(folder.nacre(&given).0, 2);
+    // Nothing answers there.
+    let server = ["--blob-endpoint", "http://127.0.0.1:9", "--blob-region", "eu-west-3"];
+    let more = ["--blob-style", "path", "--blob-header", "x-team: data", "--no-warm"];
+    let command = [&["sql", "s3://bucket/shop"][..], &server, &more, &["select 1"]].concat();
+    let mut command = folder.command(&command);
+    command.envs([("AWS_ACCESS_KEY_ID", "tester"), ("AWS_SECRET_ACCESS_KEY", "not-a-secret")]);
+    command.env("TMPDIR", &folder.0);
+    let output = command.output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("s3://bucket/shop") || error.contains("127.0.0.1:9"), "{error}");
+    let left = std::fs::read_dir(&folder.0).unwrap().flatten();
+    let left: Vec<_> = left.filter(|entry| entry.path().is_dir()).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// A database in blobs, the folder that it was written in, and the log position after the first statement.

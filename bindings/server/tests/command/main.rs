@@ -9,3 +9,4 @@ mod import;
 mod readme;
 mod readme_example;
 mod sql;
+mod tiers_page;
