@@ -12,6 +12,8 @@ const TAIL_BYTES: u64 = 64 << 10;
 const HEAD_BYTES: u64 = 16 << 10;
 /// Bytes in a footer for a block of a column, on average, in nearly all files.
 const BLOCK_BYTES: u64 = 64;
+/// Most bytes first read of a file about which more is known.
+const LONGEST_TAIL_BYTES: u64 = 512 << 10;
 
 /// How a footer is read.
 pub(super) struct FooterRead {
@@ -30,7 +32,7 @@ impl FooterRead {
     /// As little as it takes, of a file with these numbers of blocks and columns.
     pub fn lean(blocks: usize, columns: usize) -> FooterRead {
         let tail_bytes = HEAD_BYTES + (blocks * columns) as u64 * BLOCK_BYTES;
-        FooterRead { tail_bytes: tail_bytes.min(TAIL_BYTES), fetches_start: false }
+        FooterRead { tail_bytes: tail_bytes.min(LONGEST_TAIL_BYTES), fetches_start: false }
     }
 }
 

@@ -6,14 +6,18 @@
 //! among bytes that are zero otherwise, and decoded there.
 
 use super::address::BlockAddress;
-use super::cache::{Page, Purpose};
+use super::cache::{Page, Pages, Purpose};
 use super::opened::Opened;
 use crate::outline::{PART_BYTES, Stub, WHOLE_BYTES};
 use nacre_host::ReadRange;
+use nacre_host::fetched::Misses;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Absent blocks of up to this many bytes are fetched whole: their parts would be most of it, and take another wait.
+const FAR_BYTES: usize = 16 << 10;
 
 /// A block of which parts are read.
 struct PartialBlock {
@@ -55,19 +59,22 @@ impl Opened {
                 }
             }
         }
-        self.load_uncached(places)?;
+        // What is absent of whole blocks and of the parts that are known by now is fetched at once.
+        let mut misses = Misses::default();
+        misses.note(self.load_uncached(places))?;
         let mut partial = Vec::new();
         let mut bytes = 0;
         for (column, by_parts) in columns.iter().zip(&by_parts) {
             if let Some(column) = column.filter(|_| *by_parts)
-                && let Some(one) = self.partial(column, block, bytes)?
+                && let Some(Some(one)) = misses.note(self.partial(column, block, bytes))?
             {
                 bytes += one.place.length;
                 partial.push(one);
             }
         }
         let mut buffer = self.cache().scratch().take(bytes);
-        self.read_parts(row, &mut partial, &mut buffer)?;
+        misses.note(self.read_parts(row, &mut partial, &mut buffer))?;
+        misses.end()?;
         let mut read = partial.iter();
         let mut next = read.next();
         for (at, column) in (start..).zip(columns) {
@@ -100,11 +107,23 @@ impl Opened {
                 continue;
             }
             *by_parts = (length <= WHOLE_BYTES || self.columns[column].outline.is_some())
-                && self.cache().prefers_parts(&pages, column, block, loaded + length);
+                && self.cache().prefers_parts(&pages, column, block, loaded + length)
+                || length > FAR_BYTES && self.is_far(&pages, column, block);
             *if *by_parts { &mut passed } else { &mut loaded } += length;
         }
         self.cache().pass(passed);
         by_parts
+    }
+
+    /// Whether the bytes of a block are not on the local disk, but its outline is: its parts are few bytes to fetch.
+    fn is_far(&self, pages: &Pages, column: usize, block: usize) -> bool {
+        let Some(outline) = self.outline_address(column) else { return false };
+        let is_absent = |place: &BlockAddress| {
+            let range = place.offset..place.offset + place.length as u64;
+            !self.file().absent(&[range]).is_empty()
+        };
+        is_absent(&self.block_address(column, block))
+            && (pages.peek(column, outline.index).is_some() || !is_absent(&outline))
     }
 
     /// Where a column's outline is, if it has one.

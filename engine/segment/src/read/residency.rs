@@ -28,6 +28,9 @@ impl std::ops::AddAssign for ResidentBytes {
     }
 }
 
+/// Dictionaries of up to this many bytes are fetched with what tells where rows are.
+const SHORT_DICTIONARY: usize = 64 << 10;
+
 /// Bytes of ranges.
 fn sum(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|range| range.end - range.start).sum()
@@ -61,6 +64,21 @@ impl Segment {
     /// reads the footer.
     pub fn ranges(&self, columns: &[usize], blocks: Option<&[usize]>) -> Result<Vec<Range<u64>>> {
         Ok(joined(self.opened()?.all_places(columns, blocks)))
+    }
+
+    /// The ranges of the file that looking a row up by columns takes, but for the row itself: the columns, and what
+    /// tells where the others have a row. Only reads the footer.
+    pub fn lookup_ranges(&self, columns: &[usize]) -> Result<Vec<Range<u64>>> {
+        let opened = self.opened()?;
+        let mut places = opened.all_places(columns, None);
+        for column in 0..opened.columns.len() {
+            places.extend(opened.outline_address(column));
+            let mut blocks = 0..opened.columns[column].blocks();
+            let dictionary = blocks.find_map(|at| opened.dictionary_address(column, at));
+            places.extend(dictionary.filter(|place| place.length <= SHORT_DICTIONARY));
+        }
+        places.sort_unstable_by_key(|place| place.offset);
+        Ok(joined(places))
     }
 
     /// The parts of ranges of the file that are not on the local disk. Reads nothing.

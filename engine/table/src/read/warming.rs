@@ -15,19 +15,32 @@ const TOGETHER: usize = 16;
 /// A file of which something is wanted. It may be gone by then.
 struct Wanted {
     file: Weak<Segment>,
-    /// These columns, and the footer; the whole file if `None`.
-    columns: Option<Vec<usize>>,
+    /// What is wanted beside the footer.
+    what: What,
+}
+
+enum What {
+    /// To look rows up by columns.
+    Lookups(Vec<usize>),
+    Columns(Vec<usize>),
+    Whole,
 }
 
 impl Wanted {
+    fn of(file: &Arc<Segment>, what: What) -> Wanted {
+        Wanted { file: Arc::downgrade(file), what }
+    }
+
     /// What of it is not on the local disk. Opens no file that is there.
     fn absent(&self) -> Result<Option<Missing>> {
         let Some(file) = self.file.upgrade() else { return Ok(None) };
         let whole = 0..file.bytes();
         let absent = file.absent(std::slice::from_ref(&whole))?;
-        match &self.columns {
-            Some(columns) if absent.is_some() => file.absent(&file.ranges(columns, None)?),
-            _ => Ok(absent),
+        match &self.what {
+            _ if absent.is_none() => Ok(None),
+            What::Lookups(columns) => file.absent(&file.lookup_ranges(columns)?),
+            What::Columns(columns) => file.absent(&file.ranges(columns, None)?),
+            What::Whole => Ok(absent),
         }
     }
 }
@@ -36,19 +49,21 @@ impl Wanted {
 pub(crate) fn warming(tables: &[Arc<Table>]) -> Warming {
     let mut wanted = Vec::new();
     for table in tables {
+        let schema = table.schema();
+        let key = schema.primary_key.iter().flat_map(|key| &key.columns);
+        let key: Vec<_> = key.map(|at| schema.columns[*at].id).collect();
         let mut files = Vec::new();
         for partition in table.partitions() {
             let list = partition.segments();
-            index_files(table.schema(), &list, SegmentState::is_current, &mut files);
-            let footers = (0..list.len()).map(|at| &list[at]).filter(|state| state.is_current());
-            wanted.extend(footers.map(|state| Wanted {
-                file: Arc::downgrade(&state.segment),
-                columns: Some(Vec::new()),
-            }));
+            index_files(schema, &list, SegmentState::is_current, &mut files);
+            for state in (0..list.len()).map(|at| &list[at]).filter(|state| state.is_current()) {
+                let file = &state.segment;
+                let of_key = key.iter().filter_map(|id| file.column_index(*id)).collect();
+                wanted.push(Wanted::of(file, What::Lookups(of_key)));
+            }
         }
-        wanted.extend(files.into_iter().map(|IndexFile { file, columns, .. }| Wanted {
-            file: Arc::downgrade(&file),
-            columns,
+        wanted.extend(files.into_iter().map(|IndexFile { file, columns, .. }| {
+            Wanted::of(&file, columns.map_or(What::Whole, What::Columns))
         }));
     }
     let mut wanted = wanted.into_iter();

@@ -204,3 +204,48 @@ fn footers_and_indexes_are_warm_a_moment_after_opening() {
     assert_eq!(waits("select n, s from t where id = 31234"), 1);
     assert_eq!(waits("select id from t where n = 1000002"), 0, "no row has it");
 }
+
+#[test]
+fn a_row_of_many_columns_takes_two_waits_and_few_bytes() {
+    let create =
+        "create table c (id bigint primary key, name varchar(25), address varchar(40), nation int,
+        phone char(15), balance decimal(15,2), segment char(10), comment varchar(117))";
+    let insert =
+        "insert into c select n, 'Customer#' || lpad(n::text, 9, '0'), md5(n::text), n % 25,
+        '12-345-678-' || (n % 9000 + 1000), (n * 7919 % 1000000) / 100.0,
+        case n % 3 when 0 then 'BUILDING' when 1 then 'AUTOMOBILE' else 'MACHINERY' end,
+        'the ' || md5((n * 3)::text) || ' quickly final deposits ' || (n % 1000)
+        from generate_series(1, 120000) as g(n)";
+    let far = upload(1 << 20, |session| {
+        run(session, create)?;
+        run(session, insert)?;
+        run(session, "optimize table c full").map(drop)
+    });
+    let far = far.unwrap();
+    let point = |id: u32| format!("select * from c where id = {id}");
+    let db = cold(&far, 1 << 20).unwrap();
+    let mut session = db.session();
+    let first = blob_reads(&db, || drop(rows(&mut session, &point(1_000)).unwrap()));
+    assert_eq!(first.waits, 2, "a footer and the row: {first:?}");
+
+    let mut options = Options { read_only: true, ..far_options(&far, 1 << 20) };
+    options.blobs.as_mut().unwrap().options.warms = true;
+    let db = block_on(Database::open(nacre_native::memory_host(), options)).unwrap();
+    let key =
+        "select sum(bytes - local_bytes) from information_schema.cache where column_name = 'id'
+        and bytes > 0 having count(*) > 0";
+    let until = Instant::now() + Duration::from_secs(60);
+    let mut session = db.session();
+    while rows(&mut session, key).unwrap() != ["0"] {
+        assert!(Instant::now() < until, "the key is not there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Long dictionaries come with the first row.
+    rows(&mut session, &point(60_000)).unwrap();
+    for id in [1_000, 30_000, 50_000, 90_000, 119_000] {
+        let mut found = Vec::new();
+        let reads = blob_reads(&db, || found = rows(&mut session, &point(id)).unwrap());
+        assert!(found[0].starts_with(&format!("{id}|Customer#")), "{found:?}");
+        assert!(reads.waits <= 2 && reads.bytes <= 160 << 10, "{reads:?}");
+    }
+}
