@@ -1,9 +1,9 @@
 /** What a new scalar function takes: its entry, in the list of a file. */
 export default {
-  check: ['nacre-function', 'nacre-sql', 'nacre-exec'],
+  check: ['nacre-builtin', 'nacre-sql', 'nacre-exec'],
   places: [
     {
-      edit: 'engine/function/src/scalar/trigonometry.rs',
+      edit: 'engine/builtin/src/scalar/trigonometry.rs',
       after: 'pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[',
       insert: `    &function(
         &["dummy", "dummy_alias"],

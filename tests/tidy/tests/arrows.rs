@@ -16,8 +16,13 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("nacre-table", [&storage[..], &["nacre-rowstore", "nacre-segment", "nacre-log"]].concat()),
         ("nacre-tier", vec!["nacre-types", "nacre-host", "nacre-log"]),
         ("nacre-function", vec!["nacre-types", "nacre-column"]),
-        ("nacre-sql", vec!["nacre-types", "nacre-function"]),
-        ("nacre-exec", [&storage[..], &["nacre-table", "nacre-function", "nacre-sql"]].concat()),
+        ("nacre-builtin", vec!["nacre-types", "nacre-column", "nacre-function"]),
+        ("nacre-sql", vec!["nacre-types", "nacre-function", "nacre-builtin"]),
+        (
+            "nacre-exec",
+            [&storage[..], &["nacre-table", "nacre-function", "nacre-builtin", "nacre-sql"]]
+                .concat(),
+        ),
         ("nacre-session", [&storage[..], &["nacre-table", "nacre-sql", "nacre-exec"]].concat()),
         (
             "nacredb",
