@@ -272,3 +272,34 @@ test('a page that is reloaded while it uploads goes on', async () => {
   await open(reader, 's3://bucket/shop');
   expect(await numbers(reader, 'select count(*) as n from item')).toEqual(count);
 });
+
+test('a full quota evicts what is uploaded, and writes go on', { timeout: 240_000 }, async () => {
+  const page = await machine();
+  await open(page, 'opfs://shop', { blobLag: 0, cacheBytes: 100_000 });
+  await fill(page, 60_000);
+  const { usage = 0 } = await page.evaluate(() => navigator.storage.estimate());
+  const cdp = await page.context().newCDPSession(page);
+  const { origin } = new URL(server.url);
+  const quotaSize = usage + 2_500_000;
+  await cdp.send('Storage.overrideQuotaForOrigin', { origin, quotaSize });
+  for (let from = 60_000; from < 260_000; from += 20_000) {
+    await page.evaluate(async (from) => {
+      const { db } = window;
+      let state = from;
+      const random = () => (state = (state * 48_271) % 2_147_483_647).toString(36);
+      const id = Array.from({ length: 20_000 }, (_, at) => from + at);
+      const name = id.map(() => Array.from({ length: 6 }, random).join(''));
+      await db.insertRows('item', { id, name });
+      await db.exec('optimize table item flush');
+      await db.upload();
+    }, from);
+  }
+  const { usage: added = 0 } = await page.evaluate(() => navigator.storage.estimate());
+  expect(added).toBeLessThanOrEqual(quotaSize);
+  const expected = [260_000, 260_000, (260_000 * 259_999) / 2];
+  expect(await numbers(page, SUMS)).toEqual(expected);
+  await page.evaluate(() => window.db.close());
+  const reader = await machine();
+  await open(reader, 's3://bucket/shop');
+  expect(await numbers(reader, SUMS)).toEqual(expected);
+});

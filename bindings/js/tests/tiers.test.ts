@@ -268,7 +268,7 @@ test.for(['the right to write is taken away', 'the bucket vanishes'])(
   },
 );
 
-test('blobs that are nobody’s are left alone', async () => {
+test('objects beside a database are left alone', async () => {
   const modified = new Date();
   const bytes = Buffer.from('not a database');
   s3.objects.set('bucket/shop/photo.jpg', { bytes, tag: '"1"', number: undefined, modified });

@@ -13,6 +13,10 @@ use std::ops::Range;
 /// Number of fetches that a unit of work keeps at first.
 const KEPT: usize = 64;
 
+/// How often a unit of work gives up what it has fetched because the disk is full: one that needs more at a time
+/// than there is room for fails in the end.
+const MOST_RELEASES: u32 = 10_000;
+
 /// Most reads whose misses are fetched at once.
 const TOGETHER: usize = 64;
 
@@ -100,6 +104,8 @@ pub struct Fetched {
     /// In the order of their fetches, with hashes of the ranges that were missed.
     guards: VecDeque<(Vec<u64>, Resident)>,
     given_up: Set<u64>,
+    /// How often all of them were given up for lack of space.
+    releases: u32,
     keeps_all: bool,
 }
 
@@ -121,9 +127,14 @@ impl Fetched {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
         let Some((missing, keys)) = self.missing(&error) else { return Err(error) };
-        let fetch = host.store.fetch(missing);
-        let resident = cancelling(&*host.clock, fetch, is_cancelled).await?;
-        self.keep(&error, keys, resident);
+        let fetched = cancelling(&*host.clock, host.store.fetch(missing), is_cancelled).await;
+        let fetched = match fetched {
+            Err(full) if self.gives_up(&full) => {
+                cancelling(&*host.clock, host.store.fetch(missing), is_cancelled).await
+            }
+            fetched => fetched,
+        };
+        self.keep(&error, keys, fetched?);
         Ok(())
     }
 
@@ -136,11 +147,16 @@ impl Fetched {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
         let Some((missing, keys)) = self.missing(&error) else { return Err(error) };
-        let fetch = cancelling(&*host.clock, host.store.fetch(missing), is_cancelled);
-        let Some(resident) = host.parallelism.wait(Box::pin(fetch)) else {
-            return Err(error);
+        let fetch = || {
+            let fetch = cancelling(&*host.clock, host.store.fetch(missing), is_cancelled);
+            host.parallelism.wait(Box::pin(fetch))
         };
-        self.keep(&error, keys, resident?);
+        let fetched = match fetch() {
+            Some(Err(full)) if self.gives_up(&full) => fetch(),
+            fetched => fetched,
+        };
+        let Some(fetched) = fetched else { return Err(error) };
+        self.keep(&error, keys, fetched?);
         Ok(())
     }
 
@@ -172,6 +188,17 @@ impl Fetched {
         }
         let is_held = |key: &u64| self.guards.iter().any(|(held, _)| held.contains(key));
         (!keys.iter().all(is_held)).then_some((missing, keys))
+    }
+
+    /// Gives up what was fetched before, if the disk is too full for more. Returns whether that was anything.
+    fn gives_up(&mut self, error: &Error) -> bool {
+        let is_full = error.reason() == Some(Reason::NoSpace) && !self.guards.is_empty();
+        if !is_full || self.releases == MOST_RELEASES {
+            return false;
+        }
+        self.releases += 1;
+        self.given_up.extend(self.guards.drain(..).flat_map(|(keys, _)| keys));
+        true
     }
 
     fn keep(&mut self, error: &Error, keys: Vec<u64>, resident: Resident) {

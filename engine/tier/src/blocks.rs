@@ -121,6 +121,11 @@ impl Blocks {
         is_news
     }
 
+    /// Whether the disk was full.
+    pub fn is_full(&self) -> bool {
+        self.most < usize::MAX
+    }
+
     /// Bytes of a block.
     pub fn block_bytes(&self) -> u64 {
         self.block_bytes

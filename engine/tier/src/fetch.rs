@@ -21,6 +21,12 @@ const REQUEST_BYTES: u64 = 4 << 20;
 /// Blocks of a file that are fetched whole, if no more are needed: what is beside the bytes is often needed next.
 const WHOLE: u64 = 3;
 
+/// How often a run is asked for again because the disk was full.
+const MOST_REFUSALS: u32 = 8;
+
+/// The part of the blocks of a full disk that a request may take: one in this many.
+const SHORTER: usize = 8;
+
 /// Sectors between two runs that one request fetches along: they take less time than another request.
 const GAP: u64 = 2;
 
@@ -198,7 +204,7 @@ pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Re
 /// Fetches the absent sectors of a part, and pins the blocks of all.
 async fn fetch_part(shared: &Arc<Shared>, part: Part) -> Result<Pins> {
     let Part { entry, blob, len, mut run } = part;
-    let mut held = pins(shared, false);
+    let (mut held, mut refusals) = (pins(shared, false), 0);
     while run.start < run.end {
         ahead::advance(shared);
         let blocks = blocks_of(&run, SECTORS);
@@ -211,7 +217,21 @@ async fn fetch_part(shared: &Arc<Shared>, part: Part) -> Result<Pins> {
             Err(end) => end,
         };
         let free = run.start..run.end.min(end * SECTORS);
-        run.start += fetch_run(shared, &mut held, (&entry, &blob, len), &free).await?;
+        let fetched = fetch_run(shared, &mut held, (&entry, &blob, len), &free).await;
+        match fetched {
+            // The disk was full, and something has left.
+            Err(error) if error.reason() == Some(Reason::NoSpace) && refusals < MOST_REFUSALS => {
+                let has_space = shared.blocks().note_full() || evict::make_space(shared);
+                if !has_space {
+                    return Err(error);
+                }
+                refusals += 1;
+            }
+            fetched => {
+                run.start += fetched?;
+                refusals = 0;
+            }
+        }
     }
     Ok(held)
 }
@@ -226,7 +246,10 @@ pub(crate) fn gone(shared: &Shared, error: Error) -> Error {
 }
 
 /// Pins the blocks of the first sectors of `wanted`: of a block that has them, or of a run of blocks that lack
-/// them, which it fetches. Returns how many sectors they are; 0 if the disk was full and has space now.
+/// them, which it fetches. Returns how many sectors they are.
+///
+/// # Errors
+/// Nothing is pinned of them then.
 async fn fetch_run(
     shared: &Arc<Shared>,
     held: &mut Pins,
@@ -238,7 +261,9 @@ async fn fetch_run(
     let (size, count) = {
         let mut blocks = shared.blocks();
         let mut count = 0;
-        for (number, sectors) in by_block(wanted.clone()) {
+        // On a full disk, a long run does not find space for all of its blocks at once.
+        let longest = if blocks.is_full() { (most / SHORTER).max(1) } else { usize::MAX };
+        for (number, sectors) in by_block(wanted.clone()).take(longest) {
             if count == 0
                 && let Some(at) = blocks.pin((entry.id, number), sectors)
             {
@@ -264,15 +289,7 @@ async fn fetch_run(
         return Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len())));
     }
     shared.count_bytes(bytes.len(), false);
-    match shared.fill(&pins.slots, (range.start, len), &bytes) {
-        Err(error) if error.reason() == Some(Reason::NoSpace) => {
-            // Its own slots have no space. It is asked for again, in place of blocks that leave.
-            drop(pins);
-            let has_space = shared.blocks().note_full() || evict::make_space(shared);
-            return if has_space { Ok(0) } else { Err(error) };
-        }
-        filled => filled?,
-    }
+    shared.fill(&pins.slots, (range.start, len), &bytes)?;
     held.slots.append(&mut pins.slots);
     Ok(count)
 }

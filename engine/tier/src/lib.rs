@@ -49,6 +49,7 @@ mod store;
 mod tests;
 mod upload;
 mod warm;
+mod warmer;
 
 pub use attach::check_filled;
 pub use branch::{Place, branch, drop_branch};

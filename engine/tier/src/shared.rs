@@ -11,7 +11,7 @@ use crate::entry::{Entry, Kind, Meta};
 use crate::leasing::Leasing;
 use crate::manifest::Manifest;
 use crate::options::TierOptions;
-use crate::warm::Warmer;
+use crate::warmer::Warmer;
 use nacre_host::{
     Answer, BlobReads, BlobStore, Clock, Entropy, LocalFile, LocalStore, ReadRange, Tag,
 };

@@ -11,7 +11,8 @@ use crate::lease;
 use crate::options::TierOptions;
 use crate::shared::Shared;
 use crate::upload;
-use crate::warm::{self, Warmer};
+use crate::warm;
+use crate::warmer::Warmer;
 use nacre_host::{
     Answer, BlobReads, BlobStore, ErrorKind, Fetch, Host, Lag, LocalFile, LocalStore, Missing,
     Rest, Result, Uploads, Warming,

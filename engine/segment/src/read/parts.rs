@@ -118,6 +118,7 @@ impl Opened {
     /// Whether the bytes of a block are not on the local disk, but its outline is: its parts are few bytes to fetch.
     fn is_far(&self, pages: &Pages, column: usize, block: usize) -> bool {
         let Some(outline) = self.outline_address(column) else { return false };
+        debug_assert!(block < outline.index, "an outline in the place of block {block}");
         let is_absent = |place: &BlockAddress| {
             let range = place.offset..place.offset + place.length as u64;
             !self.file().absent(&[range]).is_empty()

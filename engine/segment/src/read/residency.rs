@@ -78,6 +78,11 @@ impl Segment {
             places.extend(dictionary.filter(|place| place.length <= SHORT_DICTIONARY));
         }
         places.sort_unstable_by_key(|place| place.offset);
+        debug_assert!(
+            places.iter().all(|place| place.offset + place.length as u64 <= self.bytes()),
+            "places beyond the end of {}",
+            self.name()
+        );
         Ok(joined(places))
     }
 

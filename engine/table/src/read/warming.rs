@@ -28,6 +28,7 @@ enum What {
 
 impl Wanted {
     fn of(file: &Arc<Segment>, what: What) -> Wanted {
+        debug_assert!(file.bytes() > 0, "{} is no segment", file.name());
         Wanted { file: Arc::downgrade(file), what }
     }
 
@@ -81,6 +82,10 @@ pub(crate) fn warming(tables: &[Arc<Table>]) -> Warming {
                 absent.extend(file.absent()?);
                 Ok(())
             })?;
+            debug_assert!(
+                absent.iter().all(|missing: &Missing| !missing.ranges.is_empty()),
+                "a file is named of which nothing is absent"
+            );
             some.clear();
             if !absent.is_empty() {
                 return Ok(Some(absent));
