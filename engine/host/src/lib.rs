@@ -171,6 +171,12 @@ pub trait LocalFile: Send + Sync {
     /// Makes all completed writes, the length and the name durable. After a failed sync nothing may
     /// be assumed about earlier writes.
     fn sync(&self) -> Result<()>;
+    /// Notes that all of the file is durable, which its reader knows without a sync.
+    ///
+    /// Errors: as those of a sync, for stores that keep an account.
+    fn note_durable(&self) -> Result<()> {
+        Ok(())
+    }
     /// Writes and then syncs: [`LocalFile::write`] and [`LocalFile::sync`] in one call, for hosts
     /// that can do both faster. After a failure nothing may be assumed about this write or earlier
     /// ones.

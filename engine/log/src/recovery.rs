@@ -217,7 +217,10 @@ pub(crate) fn recover(
     let reaches_end = known.reach == Some(Reach { chunk: start, position: at });
     let is_whole = reaches_end && chunk.file.len()? == chunk.offset(at);
     let active = match is_whole && known.losses.is_empty() {
-        true => chunk.file,
+        true => {
+            chunk.file.note_durable()?;
+            chunk.file
+        }
         false => chunk.finish(id, proved, at)?,
     };
     if !known.losses.is_empty() {

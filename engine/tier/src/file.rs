@@ -128,6 +128,11 @@ impl LocalFile for TierFile {
         self.note_synced(written)
     }
 
+    fn note_durable(&self) -> Result<()> {
+        let written = self.entry.meta().written;
+        self.note_synced(written)
+    }
+
     fn write_synced(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let file = self.written_here()?;
         // Not again if the disk is full: after a sync that failed, earlier writes may be lost.

@@ -6,7 +6,6 @@ use crate::retry::{backoff_ns, is_transient};
 use crate::shared::Shared;
 use core::time::Duration;
 use nacre_host::Rest;
-use nacre_types::plant::{self, Bug};
 use std::sync::Arc;
 
 /// The part of the room for blocks that is warmed: one in this many.
@@ -56,9 +55,7 @@ pub(crate) async fn step(shared: &Arc<Shared>, rest: Rest) -> Rest {
             let delay_ns = backoff_ns(warming.failures, &*shared.entropy);
             warming.failures += 1;
             warming.retry_ns = shared.clock.monotonic_ns().saturating_add(delay_ns);
-            if !plant::is(Bug::WarmForget) {
-                warming.put_back(step);
-            }
+            warming.put_back(step);
             sooner(rest, delay_ns)
         }
     }

@@ -75,8 +75,6 @@ pub enum Bug {
     AheadShift,
     /// A warm-up leaves out the last ranges of a file.
     WarmShort,
-    /// What a step of warming after opening could not fetch is forgotten.
-    WarmForget,
     /// A manifest names the files of the one before, with a later position of the log.
     StaleManifest,
     /// A writer goes on although the manifest is another one's.
@@ -94,7 +92,7 @@ pub enum Bug {
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 41] = [
+pub const BUGS: [(&str, Bug); 40] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -128,7 +126,6 @@ pub const BUGS: [(&str, Bug); 41] = [
     ("evict-unuploaded", Bug::EvictUnuploaded),
     ("ahead-shift", Bug::AheadShift),
     ("warm-short", Bug::WarmShort),
-    ("warm-forget", Bug::WarmForget),
     ("stale-manifest", Bug::StaleManifest),
     ("fence-late", Bug::FenceLate),
     ("computed-keys", Bug::ComputedKeys),

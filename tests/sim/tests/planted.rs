@@ -58,7 +58,6 @@ fn every_planted_bug_is_found() {
         "evict-unuploaded",
         "ahead-shift",
         "warm-short",
-        "warm-forget",
         "stale-manifest",
         "fence-late",
         "follow-gap",

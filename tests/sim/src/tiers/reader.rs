@@ -40,7 +40,7 @@ impl Run {
             Err(error) => return self.fail(format!("a reader: {error}")),
         };
         self.count("readers", 1);
-        if self.reading.percent(30) {
+        if self.reading.percent(60) {
             self.warm_itself(&db, what);
         }
         let reader = Reader { db, what, position: uploaded, state: None, looked_us };
@@ -51,6 +51,10 @@ impl Run {
     fn warm_itself(&mut self, db: &Database, what: &str) {
         let tiers = self.options.blobs.as_ref().map(|blobs| &blobs.options);
         let has_room = tiers.is_some_and(|tiers| tiers.warms && tiers.disk_limit == u64::MAX);
+        if self.reading.percent(50) {
+            // For longer than its patience.
+            self.blobs.go_away(30);
+        }
         for _ in 0..500 {
             match drive(&self.clock, db.upload_step()) {
                 Ok(Rest::No) => {}
@@ -60,16 +64,22 @@ impl Run {
                 _ => break,
             }
         }
+        self.blobs.go_away(0);
         if !has_room || what == SMALL_READER {
             return;
         }
-        let sql = "select sum(bytes), sum(bytes - local_bytes) from information_schema.cache \
+        let sql = "select sum(bytes)::bigint, sum(bytes - local_bytes)::bigint from information_schema.cache \
                    where index_name is not null";
         let found = match drive(&self.clock, db.session().execute(sql, &[])) {
             Ok(found) => found.to_rows(),
             Err(error) => return self.fail(format!("{what} cannot tell what is warm: {error}")),
         };
-        let [Value::Int(bytes), Value::Int(absent)] = found[0][..] else { return };
+        let (bytes, absent) = match found[0][..] {
+            [Value::Int(bytes), Value::Int(absent)] => (bytes, absent),
+            // It has no table, or no segment.
+            [Value::Null, Value::Null] => return,
+            _ => return self.fail(format!("what is warm: {found:?}")),
+        };
         self.count("warm by themselves", u64::from(bytes > 0));
         if absent > 0 {
             self.fail(format!("{what} has {absent} of {bytes} bytes of indexes still to bring"));
