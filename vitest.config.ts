@@ -32,7 +32,7 @@ const EVERYWHERE = [
 /** Tests of what only the other of the two has. */
 const NOT_IN_NODE = ['bindings/js/tests/connect.test.ts'];
 const NOT_IN_BROWSER = [
-  'bindings/js/tests/{blobs,node}.test.ts',
+  'bindings/js/tests/{blobs,node,tiers}.test.ts',
   'bindings/js/tests/tabs/*.test.ts',
 ];
 /** Writes the examples of the documentation as modules. */

@@ -1,6 +1,6 @@
 /**
- * Builds the npm package into `bindings/js/dist`: six scripts (page, worker, a thread of
- * its own, blob stores, Node, the edge), the engine in
+ * Builds the npm package into `bindings/js/dist`: seven scripts (page, worker, a thread of
+ * its own, blob stores, IndexedDB, Node, the edge), the engine in
  * two files, and types. Then builds the small packages on top of it. Does nothing when no input
  * changed.
  */
@@ -35,6 +35,7 @@ const OUTPUTS = [
   'edge.js',
   'edge-light.js',
   'index.js',
+  'indexeddb.js',
   'node.js',
   'thread.js',
   'worker.js',
@@ -47,6 +48,7 @@ const ENTRIES = {
   edge: 'bindings/js/src/edge.ts',
   'edge-light': 'bindings/js/src/edge.ts',
   index: 'bindings/js/src/index.ts',
+  indexeddb: 'worker/browser/indexeddb.ts',
   node: 'bindings/js/src/node.ts',
   thread: 'bindings/js/src/thread.ts',
   worker: 'worker/browser/worker.ts',
@@ -151,6 +153,7 @@ const EDGE_CLOCK = [path.join(root, 'worker/edge/clock.ts'), 'clock'];
 
 const MINIFY = {
   blobs: true,
+  indexeddb: true,
   worker: true,
   index: { compress: true, mangle: { toplevel: false }, codegen: { removeWhitespace: true } },
 };

@@ -193,6 +193,16 @@ test.each(LOADING)('%s', async (_, overrides, kind, message) => {
   expect(await reopened()).toEqual([1, 9]);
 });
 
+test('the script of IndexedDB is missing', async () => {
+  server.overrides = { 'indexeddb.js': { status: 404 } };
+  expect(await failure(undefined, { fallback: 'indexeddb' })).toEqual({
+    kind: 'io',
+    message: expect.stringMatching(/serve the file indexeddb\.js/) as string,
+  });
+  server.overrides = {};
+  expect(await failure('select 1', { fallback: 'indexeddb' })).toBeNull();
+});
+
 test('any media type of the engine will do', async () => {
   for (const type of [
     'text/plain',

@@ -32,7 +32,7 @@ const WORKERS = {
 
 /** What the systems fetch at run time, by package. */
 const FILES = {
-  nacredb: ['worker.js', 'blobs.js', 'nacre_bg.wasm', 'nacre_more.wasm'],
+  nacredb: ['worker.js', 'blobs.js', 'indexeddb.js', 'nacre_bg.wasm', 'nacre_more.wasm'],
   '@sqlite.org/sqlite-wasm': ['sqlite3.wasm'],
   '@duckdb/duckdb-wasm': ['duckdb-eh.wasm', 'duckdb-browser-eh.worker.js'],
   '@electric-sql/pglite': ['pglite.wasm', 'pglite.data', 'initdb.wasm'],

@@ -7,13 +7,18 @@ import type { Ask } from '../shared/blobs/options.js';
 import { Connection } from '../shared/connection.js';
 import { loadFromModule, loadFromUrl } from '../shared/engine.js';
 import { fetchModule, notFetched } from '../shared/engine-file.js';
-import { NacreError, nacreError } from '../shared/errors.js';
+import { NacreError, nacreError, toErrorData } from '../shared/errors.js';
 import type { OwnedStore } from '../shared/local-store.js';
 import { mustBeThisVersion } from '../shared/version.js';
 import type { OpenRequest } from '../shared/wire.js';
 import { isBlobsUrl } from '../shared/blobs/url.js';
-import { IdbStore } from './idb-store.js';
+import type { IdbStore } from './idb-store.js';
 import { OpfsStore } from './opfs-store.js';
+
+/** The script of databases in IndexedDB, `indexeddb.js`. */
+interface IndexedDbScript {
+  IdbStore: typeof IdbStore;
+}
 
 /** Opens the database that a request names. `ask` answers the questions of its blob store. */
 export async function open(request: OpenRequest, ask: Ask): Promise<Connection> {
@@ -49,20 +54,43 @@ export async function open(request: OpenRequest, ask: Ask): Promise<Connection> 
 
 /** The blob store of a request, whose script is loaded only then. */
 function openBlobs({ blobs, blobsUrl }: OpenRequest, ask: Ask): Promise<EngineBlobs | undefined> {
-  return loadBlobs(blobs, ask, async () => {
-    // Bundlers copy the script as they copy the engine's files. A name that they see would divide the worker,
-    // which not all of them can.
-    const url = blobsUrl ?? new URL('./blobs.js', import.meta.url).href;
-    try {
-      return (await import(/* @vite-ignore */ /* webpackIgnore: true */ url)) as BlobsScript;
-    } catch (error) {
-      throw nacreError(
-        'io',
-        `the script of blob stores could not be loaded from ${url}: ${String(error)}; serve the file blobs.js of the package there, or set blobsUrl`,
-        error,
-      );
-    }
-  });
+  return loadBlobs(blobs, ask, () =>
+    script<BlobsScript>(
+      blobsUrl ?? new URL('./blobs.js', import.meta.url).href,
+      'blobs.js of the package there, or set blobsUrl',
+    ),
+  );
+}
+
+/** The store of databases in IndexedDB, whose script is loaded only for one. */
+async function indexedDb(): Promise<typeof IdbStore> {
+  const url = new URL('./indexeddb.js', import.meta.url).href;
+  return (await script<IndexedDbScript>(url, 'indexeddb.js of the package there')).IdbStore;
+}
+
+/** Fails with errors of this script's class: the other one has its own. */
+async function ofThisScript<T>(opening: Promise<T>): Promise<T> {
+  try {
+    return await opening;
+  } catch (error) {
+    throw new NacreError(toErrorData(error, 'IndexedDB'), { cause: error });
+  }
+}
+
+/**
+ * Loads a script that few databases need. Bundlers copy it as they copy the engine's files: a name that they
+ * see in `import` would divide the worker, which not all of them can.
+ */
+async function script<T>(url: string, remedy: string): Promise<T> {
+  try {
+    return (await import(/* @vite-ignore */ /* webpackIgnore: true */ url)) as T;
+  } catch (error) {
+    throw nacreError(
+      'io',
+      `a script could not be loaded from ${url}: ${String(error)}; serve the file ${remedy}`,
+      error,
+    );
+  }
 }
 
 /** Takes a Web Lock for as long as this worker lives. */
@@ -130,8 +158,9 @@ async function openFiles(
     throw nacreError('unsupported', "blobs are not supported with the fallback 'indexeddb'");
   }
   // A database that was begun in IndexedDB stays there, also when the browser has files now.
-  if (fallback === 'indexeddb' && (await IdbStore.has(name))) {
-    return IdbStore.open(name, patienceMs);
+  const store = fallback === 'indexeddb' ? await indexedDb() : null;
+  if (await store?.has(name)) {
+    return ofThisScript(store!.open(name, patienceMs));
   }
   try {
     return await OpfsStore.open(name, patienceMs);
@@ -139,6 +168,6 @@ async function openFiles(
     if (fallback === 'none' || !(error instanceof NacreError && error.kind === 'unsupported')) {
       throw error;
     }
-    return fallback === 'memory' ? null : IdbStore.open(name, patienceMs);
+    return store === null ? null : ofThisScript(store.open(name, patienceMs));
   }
 }
