@@ -27,7 +27,7 @@ use std::task::{Context, Poll, Wake, Waker};
 const REQUEST_BYTES: u64 = 4 << 20;
 
 /// Plans requests for the absent blocks of ranges of a file, and begins as many as may be in progress.
-pub(crate) fn begin(shared: &Arc<Shared>, entry: &Entry, ranges: &[Range<u64>]) -> Ahead {
+pub(crate) fn begin(shared: &Arc<Shared>, entry: &Arc<Entry>, ranges: &[Range<u64>]) -> Ahead {
     let Some(blob) = entry.meta().blob else { return Ahead::Nothing };
     let most = evict::most_slots(shared);
     let mut planned: Vec<Arc<Flight>> = Vec::new();
@@ -41,7 +41,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, entry: &Entry, ranges: &[Range<u64>]) 
         if count > 0 {
             let run = end - count..end;
             planned.push(Arc::new(Flight {
-                file: entry.id,
+                entry: entry.clone(),
                 range: run.start * size..(run.end * size).min(blob.len),
                 len: blob.len,
                 blocks: run,
@@ -114,7 +114,7 @@ pub(crate) fn flying(shared: &Shared, file: u64, wanted: &Range<u64>) -> Result<
     let mut end = wanted.end;
     let mut others = Vec::new();
     for flight in flights.iter().filter_map(Weak::upgrade) {
-        if flight.file == file && !flight.has_landed() {
+        if flight.entry.id == file && !flight.has_landed() {
             if flight.blocks.contains(&wanted.start) {
                 return Ok(flight);
             }
@@ -191,6 +191,6 @@ impl Flight {
             let by = size.min(bytes.len() / 2);
             bytes.rotate_left(by);
         }
-        shared.fill(&self.pins.slots, (self.range.start, self.len), &bytes)
+        shared.fill(&self.entry, &self.pins.slots, (self.range.start, self.len), &bytes)
     }
 }

@@ -8,6 +8,7 @@ use crate::blocks::BLOCKS;
 use crate::claim::{CLAIM, Claim};
 use crate::entry::{Kind, Meta};
 use crate::history::{self, AsOf, Past};
+use crate::kept::{self, KEPT};
 use crate::manifest::{Blob, Chunk, MANIFEST, Manifest, blob_name, piece_name};
 use crate::options::TierOptions;
 use crate::origins;
@@ -165,7 +166,7 @@ fn claimed(store: &dyn LocalStore, remote: Option<&Manifest>) -> Result<(Claim, 
     let known = Claim::read(store)?;
     let claim = known.unwrap_or_default();
     let mut names = store.list()?;
-    names.retain(|name| name != CLAIM && name != BLOCKS);
+    names.retain(|name| !is_own(name));
     if claim.is_filling {
         for name in names.drain(..) {
             store.remove(&name)?;
@@ -367,14 +368,11 @@ impl<'a> Attach<'a> {
     fn begin(&self, beginning: Beginning) -> Result<Arc<Shared>> {
         let store = self.local;
         let names = store.list()?;
-        if names.iter().any(|name| name == BLOCKS) {
-            store.remove(BLOCKS)?;
-        }
         let (clock, entropy) = (self.clock.clone(), self.entropy.clone());
         let shared = Shared::new(store.clone(), self.blobs.clone(), clock, entropy, beginning);
         {
             let mut state = shared.state();
-            for name in names.iter().filter(|name| *name != CLAIM && *name != BLOCKS) {
+            for name in names.iter().filter(|name| !is_own(name)) {
                 let meta = local(&**store, name, &state)?;
                 state.add(name, meta);
             }
@@ -385,8 +383,14 @@ impl<'a> Attach<'a> {
                 }
             }
         }
+        kept::adopt(&shared, &names)?;
         Ok(shared)
     }
+}
+
+/// Whether a file is one of this store itself, not of the database.
+fn is_own(name: &str) -> bool {
+    [CLAIM, BLOCKS, KEPT].contains(&name)
 }
 
 /// Files to be made of blobs.

@@ -6,8 +6,9 @@
 //! it in order; one that is fetched again soon after it left is kept by recency. So a scan displaces only what
 //! other scans brought.
 //!
-//! A block that a guard holds is never evicted, even beyond the limit. Which slots are filled is known in memory
-//! only: a new instance begins without blocks. Does no I/O but to give back space.
+//! A block that a guard holds is never evicted, even beyond the limit. A new instance adopts the blocks of the one
+//! before, as `kept` has noted them; a sector counts as there from then on, and is verified before it is first read.
+//! Does no I/O but to give back space.
 
 use nacre_host::LocalFile;
 use nacre_types::hash::{Map, Set};
@@ -37,6 +38,9 @@ pub(crate) type Sectors = u8;
 /// All sectors of a block.
 const ALL: Sectors = Sectors::MAX;
 
+/// Checksums of the sectors of a block.
+pub(crate) type Sums = [u32; SECTORS as usize];
+
 /// The sectors of a block from one up to another.
 pub(crate) fn sectors(from: u64, to: u64) -> Sectors {
     debug_assert!(from < to && to <= SECTORS, "a block has no sectors {from} to {to}");
@@ -58,6 +62,9 @@ struct Slot {
     pins: usize,
     /// The sectors whose bytes are in the file of slots.
     filled: Sectors,
+    /// The sectors whose bytes were there for the instance before, and are not verified yet.
+    kept: Sectors,
+    sums: Sums,
     /// Whether it is kept by recency.
     is_hot: bool,
     /// Its place in the order of its queue.
@@ -68,6 +75,7 @@ struct Slot {
 pub(crate) struct Blocks {
     block_bytes: u64,
     file: Option<Arc<dyn LocalFile>>,
+    notes: Option<Arc<dyn LocalFile>>,
     /// `None` is free.
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
@@ -79,6 +87,8 @@ pub(crate) struct Blocks {
     left: VecDeque<Key>,
     left_index: Set<Key>,
     next_order: u64,
+    /// How many slots have sectors that are not verified yet.
+    unverified: usize,
     /// How many slots requests have that read ahead.
     ahead: usize,
     /// How many slots the disk has had space for.
@@ -90,6 +100,7 @@ impl Blocks {
         Blocks {
             block_bytes: block_bytes / SECTORS * SECTORS,
             file: None,
+            notes: None,
             slots: Vec::new(),
             free: Vec::new(),
             index: Map::default(),
@@ -98,6 +109,7 @@ impl Blocks {
             left: VecDeque::new(),
             left_index: Set::default(),
             next_order: 0,
+            unverified: 0,
             ahead: 0,
             most: usize::MAX,
         }
@@ -157,10 +169,79 @@ impl Blocks {
         self.file.get_or_insert(file).clone()
     }
 
-    /// Pins a block of which some sectors are there, and returns its slot.
+    /// The file that notes what slots have, if it was needed already.
+    pub fn notes(&self) -> Option<Arc<dyn LocalFile>> {
+        self.notes.clone()
+    }
+
+    /// Sets that file, unless another thread has.
+    pub fn set_notes(&mut self, file: Arc<dyn LocalFile>) -> Arc<dyn LocalFile> {
+        self.notes.get_or_insert(file).clone()
+    }
+
+    /// Takes over a block of the instance before, and the checksums of the sectors that are there; the next slot is
+    /// free if it has none. Afterwards slots are taken in the order of the file.
+    pub fn adopt(&mut self, found: Option<(Key, Sectors, Sums, bool)>) {
+        let at = self.slots.len();
+        let new = found.filter(|(key, ..)| !self.index.contains_key(key));
+        self.slots.push(None);
+        let Some((key, kept, sums, is_hot)) = new else {
+            self.free.push(at);
+            return;
+        };
+        self.slots[at] = Some(Slot { key, pins: 1, filled: 0, kept, sums, is_hot, order: 0 });
+        self.index.insert(key, at);
+        self.unverified += 1;
+        self.unpin(at);
+    }
+
+    /// Pins the blocks of a file that have unverified sectors: the slot, those sectors, and their checksums.
+    pub fn pin_unverified(
+        &mut self,
+        file: u64,
+        blocks: impl Iterator<Item = u64>,
+    ) -> Vec<(u64, usize, Sectors, Sums)> {
+        let mut pinned = Vec::new();
+        if self.unverified == 0 {
+            return pinned;
+        }
+        for number in blocks {
+            let at = self.index.get(&(file, number)).copied();
+            if let Some(at) = at
+                && let Some(Slot { kept: 1.., .. }) = &self.slots[at]
+            {
+                let at = self.pin_slot(at);
+                let slot = self.slots[at].as_ref();
+                pinned.extend(slot.map(|slot| (number, at, slot.kept, slot.sums)));
+            }
+        }
+        pinned
+    }
+
+    /// Notes which sectors of a slot are what they were, of those that were looked at.
+    pub fn verify(&mut self, at: usize, looked: Sectors, right: Sectors) {
+        let Some(slot) = self.slots[at].as_mut() else { return };
+        // Another may have been faster.
+        let of_it = looked & slot.kept;
+        slot.filled |= right & of_it;
+        slot.kept &= !looked;
+        if of_it != 0 && slot.kept == 0 {
+            self.unverified -= 1;
+        }
+    }
+
+    /// What is to be noted of a slot, which a pin holds: its block, the sectors, their checksums, and whether it is
+    /// kept by recency.
+    pub fn noted(&self, at: usize) -> Option<(Key, Sectors, Sums, bool)> {
+        let slot = self.slots[at].as_ref()?;
+        Some((slot.key, slot.filled | slot.kept, slot.sums, slot.is_hot))
+    }
+
+    /// Pins a block of which some sectors are there and verified, and returns its slot.
     pub fn pin(&mut self, key: Key, sectors: Sectors) -> Option<usize> {
         let at = *self.index.get(&key)?;
-        (self.lacks(key, sectors) == 0).then(|| self.pin_slot(at))
+        let is_there = self.slots[at].as_ref().is_some_and(|slot| sectors & !slot.filled == 0);
+        is_there.then(|| self.pin_slot(at))
     }
 
     fn pin_slot(&mut self, at: usize) -> usize {
@@ -185,7 +266,8 @@ impl Blocks {
         }
         let is_hot = self.left_index.remove(&key);
         while self.taken() >= most.max(1) && self.evict_one() {}
-        let slot = Slot { key, pins: 1, filled: 0, is_hot, order: 0 };
+        let (sums, order) = (Sums::default(), 0);
+        let slot = Slot { key, pins: 1, filled: 0, kept: 0, sums, is_hot, order };
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
@@ -205,12 +287,12 @@ impl Blocks {
 
     /// Those of some sectors of a block that are not there.
     pub fn lacks(&self, key: Key, sectors: Sectors) -> Sectors {
-        sectors & !self.slot(key).map_or(0, |slot| slot.filled)
+        sectors & !self.slot(key).map_or(0, |slot| slot.filled | slot.kept)
     }
 
     /// Whether a block is there with all sectors, or may be on its way.
     pub fn has(&self, key: Key) -> bool {
-        self.slot(key).is_some_and(|slot| slot.filled == ALL || slot.pins > 0)
+        self.slot(key).is_some_and(|slot| slot.filled | slot.kept == ALL || slot.pins > 0)
     }
 
     /// Like [`Blocks::reserve`], for a block that nothing needs yet. `None` if it would have to displace one that
@@ -232,12 +314,14 @@ impl Blocks {
         self.ahead -= slots;
     }
 
-    /// Notes that the bytes of some sectors of a slot are there.
-    pub fn fill(&mut self, at: usize, sectors: Sectors) {
+    /// Notes that the bytes of some sectors of a slot are there, and their checksums.
+    pub fn fill(&mut self, at: usize, filled: Sectors, sums: &Sums) {
         let slot = self.slots[at].as_mut();
         invariant!(slot.is_some(), "slot {at} is filled and has no block");
-        if let Some(slot) = slot {
-            slot.filled |= sectors;
+        let Some(slot) = slot else { return };
+        slot.filled |= filled;
+        for number in (0..SECTORS).filter(|number| filled & sectors(*number, number + 1) != 0) {
+            slot.sums[number as usize] = sums[number as usize];
         }
     }
 
@@ -249,7 +333,7 @@ impl Blocks {
         if slot.pins > 0 {
             return;
         }
-        if slot.filled == 0 {
+        if slot.filled | slot.kept == 0 {
             self.release(at);
             return;
         }
@@ -274,7 +358,8 @@ impl Blocks {
             match self.slots[at].as_mut() {
                 // Becomes free with its last pin; nothing finds it any more.
                 Some(slot) if slot.pins > 0 => {
-                    slot.filled = 0;
+                    self.unverified -= usize::from(slot.kept != 0);
+                    (slot.filled, slot.kept) = (0, 0);
                     self.index.remove(&slot.key);
                 }
                 _ => self.release(at),
@@ -333,6 +418,7 @@ impl Blocks {
     fn release(&mut self, at: usize) {
         let Some(slot) = self.slots[at].take() else { return };
         invariant!(slot.pins == 0, "slot {at} is freed while {} hold it", slot.pins);
+        self.unverified -= usize::from(slot.kept != 0);
         if slot.is_hot {
             self.again.remove(&slot.order)
         } else {
@@ -372,13 +458,15 @@ pub(crate) fn merged(ranges: impl Iterator<Item = Range<u64>>, gap: u64) -> Vec<
 mod tests {
     use super::*;
 
+    const SUMS: Sums = [7; SECTORS as usize];
+
     fn read(blocks: &mut Blocks, key: Key, most: usize) -> bool {
         if let Some(at) = blocks.pin(key, ALL) {
             blocks.unpin(at);
             return true;
         }
         let at = blocks.reserve(key, ALL, most).unwrap();
-        blocks.fill(at, ALL);
+        blocks.fill(at, ALL, &SUMS);
         blocks.unpin(at);
         false
     }
@@ -408,7 +496,7 @@ mod tests {
         let mut blocks = Blocks::new(512);
         let held: Vec<usize> =
             (0..9).map(|block| blocks.reserve((1, block), ALL, 4).unwrap()).collect();
-        held.iter().for_each(|at| blocks.fill(*at, ALL));
+        held.iter().for_each(|at| blocks.fill(*at, ALL, &SUMS));
         assert_eq!(blocks.bytes(), 9 * 512);
         assert!(blocks.pin((1, 8), ALL).is_some());
         held.iter().for_each(|at| blocks.unpin(*at));
@@ -435,20 +523,21 @@ mod tests {
         assert!(blocks.pin((1, 7), ALL).is_none());
         assert_eq!(blocks.reserve((1, 7), ALL, 4), Some(at), "two fetches share a slot");
         blocks.unpin(at);
-        blocks.fill(at, ALL);
+        blocks.fill(at, ALL, &SUMS);
         blocks.unpin(at);
         assert!(read(&mut blocks, (1, 7), 4));
         let at = blocks.reserve((1, 8), ALL, 4).unwrap();
         blocks.unpin(at);
         assert!(!read(&mut blocks, (1, 8), 4));
     }
+
     #[test]
     fn sectors_of_a_block_come_by_themselves() {
         let mut blocks = Blocks::new(512);
         assert_eq!(blocks.sector_bytes(), 64);
         assert_eq!(by_block(6..17).collect::<Vec<_>>(), [(0, 0b1100_0000), (1, ALL), (2, 1)]);
         let at = blocks.reserve((1, 0), 0b11, 4).unwrap();
-        blocks.fill(at, 0b11);
+        blocks.fill(at, 0b11, &SUMS);
         blocks.unpin(at);
         assert_eq!(blocks.lacks((1, 0), 0b110), 0b100);
         assert!(blocks.pin((1, 0), 0b110).is_none());
@@ -459,9 +548,30 @@ mod tests {
         // A fetch that failed leaves what was there.
         blocks.unpin(at);
         assert_eq!(blocks.pin((1, 0), 0b11), Some(at));
-        blocks.fill(at, ALL);
+        blocks.fill(at, ALL, &SUMS);
         blocks.unpin(at);
         assert!(blocks.has((1, 0)));
         assert_eq!(blocks.bytes(), 512);
+    }
+
+    #[test]
+    fn blocks_of_the_instance_before_are_there_once_they_are_verified() {
+        let mut blocks = Blocks::new(512);
+        blocks.adopt(Some(((1, 0), 0b111, SUMS, true)));
+        blocks.adopt(None);
+        blocks.adopt(Some(((1, 1), ALL, SUMS, false)));
+        blocks.adopt(Some(((1, 1), ALL, SUMS, false)));
+        assert_eq!((blocks.taken(), blocks.lacks((1, 0), 0b1010)), (2, 0b1000));
+        assert!(blocks.pin((1, 0), 1).is_none(), "it is not verified");
+        let pinned = blocks.pin_unverified(1, 0..9);
+        assert_eq!(pinned, [(0, 0, 0b111, SUMS), (1, 2, ALL, SUMS)]);
+        blocks.verify(0, 0b111, 0b101);
+        blocks.verify(2, ALL, 0);
+        pinned.iter().for_each(|(_, at, ..)| blocks.unpin(*at));
+        assert_eq!(blocks.lacks((1, 0), 0b111), 0b10);
+        assert_eq!(blocks.pin((1, 0), 0b101), Some(0));
+        assert!(blocks.pin_unverified(1, 0..9).is_empty());
+        assert_eq!((blocks.taken(), blocks.bytes()), (1, 4 * 512), "nothing of the other was right");
+        assert_eq!(blocks.noted(0), Some(((1, 0), 0b101, SUMS, true)));
     }
 }

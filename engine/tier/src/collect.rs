@@ -4,11 +4,17 @@
 //! for holds, and removes what none of them needs. What looks at a manifest meanwhile sees the horizon, and does not
 //! count on such blobs; what has written its hold before is seen.
 //!
+//! A writer that ends in the middle of an upload leaves blobs that no manifest names. Each later writer looks for
+//! them once, by a listing: a blob with a smaller number than its own, which its manifest neither names nor has
+//! dropped, is never named again.
+//!
 //! A failure delays removals only, never an upload.
 
 use crate::collecting::Collecting;
+use crate::entry::Kind;
+use crate::history;
 use crate::hold::{BRANCHES, LEASES, Lease, Reference, hold_name};
-use crate::manifest::{Dropped, Manifest, Origin};
+use crate::manifest::{Dropped, Manifest, Origin, blob_name};
 use crate::origins;
 use crate::retry::is_transient;
 use crate::shared::{Shared, State};
@@ -30,6 +36,8 @@ pub(crate) enum Work {
     Look,
     /// Removes a blob.
     Remove(Arc<str>),
+    /// Looks for what earlier writers have left unnamed.
+    Sweep,
     /// Lets an origin of this branch keep nothing for it any more.
     Release(Origin),
 }
@@ -51,13 +59,16 @@ pub(crate) fn horizon_us(shared: &Shared, before: &Manifest, now_us: i64) -> i64
 
 /// What is to be done next, if anything is due.
 pub(crate) fn next(shared: &Shared, state: &State) -> Option<Work> {
-    let Collecting { targets, held, next_ns, release_ns, refused, .. } = &state.collecting;
+    let Collecting { targets, held, next_ns, release_ns, refused, sweep_ns, .. } = &state.collecting;
     let now_ns = shared.clock.monotonic_ns();
     if let Some(name) = targets.last() {
         return Some(Work::Remove(name.clone()));
     }
     if now_ns < *next_ns {
         return None;
+    }
+    if sweep_ns.is_some_and(|sweep_ns| sweep_ns <= now_ns) {
+        return Some(Work::Sweep);
     }
     let mut unused = origins::unused(&state.remote);
     unused.retain(|origin| !state.collecting.is_released(origin));
@@ -90,6 +101,12 @@ pub(crate) async fn run(shared: &Shared, work: Work) {
                 shared.state().collecting.next_ns = later_ns();
             }
         }
+        Work::Sweep => {
+            let found = orphans(shared).await;
+            let mut state = shared.state();
+            state.collecting.sweep_ns = found.is_err().then(later_ns);
+            state.collecting.targets.extend(found.unwrap_or_default());
+        }
         Work::Remove(name) => {
             let removed = shared.blobs.remove(&name).await;
             let mut state = shared.state();
@@ -101,7 +118,8 @@ pub(crate) async fn run(shared: &Shared, work: Work) {
                 // One that cannot be removed is met again by the next look.
                 removed => {
                     state.collecting.targets.retain(|target| *target != name);
-                    if removed.is_ok() {
+                    let is_dropped = |dropped: &Dropped| dropped.name == name;
+                    if removed.is_ok() && state.remote.dropped.iter().any(is_dropped) {
                         state.collected.insert(name);
                     }
                 }
@@ -116,6 +134,41 @@ pub(crate) async fn run(shared: &Shared, work: Work) {
             }
         }
     }
+}
+
+/// The blobs that earlier writers have left unnamed.
+async fn orphans(shared: &Shared) -> Result<Vec<Arc<str>>> {
+    let listed = shared.blobs.list("").await?;
+    let state = shared.state();
+    let mut known = state.remote.names();
+    known.extend(state.remote.dropped.iter().map(|dropped| dropped.name.to_string()));
+    let newest = match plant::is(Bug::SweepEarly) {
+        true => u64::MAX,
+        false => shared.writer,
+    };
+    let is_orphan = |name: &String| {
+        // What others have put beside the blobs is theirs.
+        let writer = origins::writer_of(name).filter(|writer| is_of(*writer, name));
+        writer.is_some_and(|writer| writer < newest) && !known.contains(name)
+    };
+    Ok(listed.into_iter().map(|info| info.name).filter(is_orphan).map(Arc::from).collect())
+}
+
+/// Whether a name is one that the writer with a number gives to blobs.
+fn is_of(writer: u64, name: &str) -> bool {
+    let Some((_, file)) = name.split_once('/') else { return false };
+    let is_range = |range: &str| {
+        let numbers = range.split_once('-');
+        numbers.is_some_and(|(from, to)| {
+            [from, to].iter().all(|digits| u64::from_str_radix(digits, 16).is_ok())
+        })
+    };
+    let is_piece =
+        |(chunk, range): (&str, &str)| nacre_log::chunk_of(chunk).is_some() && is_range(range);
+    let is_file = matches!(Kind::of(file), Kind::Data | Kind::Snapshot(_))
+        || file.split_once('.').is_some_and(is_piece)
+        || history::is_history(name);
+    is_file && *blob_name(writer, file) == *name
 }
 
 /// Removes the reference that an origin has to this branch. The next manifest does not name the origin.

@@ -17,11 +17,25 @@ pub(crate) struct Collecting {
     pub release_ns: u64,
     /// The origin that has refused last, by its greatest writer: the next one has its turn.
     pub refused: Option<u64>,
+    /// From when on it is looked for what earlier writers have left unnamed; `None` once that was done.
+    pub sweep_ns: Option<u64>,
     /// The origins of this branch, by their greatest writer, that keep nothing for it any more.
     pub released: Vec<u64>,
 }
 
+/// Time from opening until it is looked for what earlier writers have left unnamed, in nanoseconds.
+const SWEEP_AFTER_NS: u64 = 60_000_000_000;
+/// One in this many writers looks at once: all others may end before.
+const SWEEPS_AT_ONCE: u64 = 16;
+
 impl Collecting {
+    /// What the writer with a number begins with.
+    pub fn of(writer: u64, now_ns: u64) -> Collecting {
+        let is_soon = writer % SWEEPS_AT_ONCE == 0;
+        let sweep_ns = now_ns.saturating_add(if is_soon { 0 } else { SWEEP_AFTER_NS });
+        Collecting { sweep_ns: (writer > 1).then_some(sweep_ns), ..Collecting::default() }
+    }
+
     /// Whether an origin keeps nothing for this branch any more.
     pub fn is_released(&self, origin: &Origin) -> bool {
         self.released.contains(&origin.up_to)

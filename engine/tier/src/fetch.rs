@@ -5,6 +5,7 @@ use crate::at_once::{AT_ONCE, at_once};
 use crate::blocks::{SECTORS, Sectors, blocks_of, by_block, merged, sectors};
 use crate::entry::Entry;
 use crate::evict;
+use crate::kept;
 use crate::lease;
 use crate::manifest::blob_name;
 use crate::retry::retried;
@@ -107,9 +108,10 @@ fn hold(
     ranges: &[ReadRange<'_>],
     len: u64,
 ) -> Result<(Held, Arc<dyn LocalFile>, u64)> {
-    let mut pins = pins(shared, false);
-    let mut blocks = shared.blocks();
-    let (size, sector) = (blocks.block_bytes(), blocks.sector_bytes());
+    let (size, sector) = {
+        let blocks = shared.blocks();
+        (blocks.block_bytes(), blocks.sector_bytes())
+    };
     let mut needed: Vec<(u64, Sectors)> = Vec::new();
     for range in ranges.iter().filter(|range| !range.buffer.is_empty()) {
         let bytes = range.offset..range.offset + range.buffer.len() as u64;
@@ -120,6 +122,9 @@ fn hold(
         last.1 |= if next.0 == last.0 { next.1 } else { 0 };
         next.0 == last.0
     });
+    kept::verify(shared, entry, needed.iter().map(|(number, _)| *number))?;
+    let mut pins = pins(shared, false);
+    let mut blocks = shared.blocks();
     let mut held = Vec::with_capacity(needed.len());
     let mut absent: Vec<Range<u64>> = Vec::new();
     for (number, wanted) in needed {
@@ -256,6 +261,7 @@ async fn fetch_run(
     (entry, name, len): (&Entry, &str, u64),
     wanted: &Range<u64>,
 ) -> Result<u64> {
+    kept::verify(shared, entry, blocks_of(wanted, SECTORS))?;
     let most = evict::make_room(shared);
     let mut pins = pins(shared, false);
     let (size, count) = {
@@ -289,7 +295,7 @@ async fn fetch_run(
         return Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len())));
     }
     shared.count_bytes(bytes.len(), false);
-    shared.fill(&pins.slots, (range.start, len), &bytes)?;
+    shared.fill(entry, &pins.slots, (range.start, len), &bytes)?;
     held.slots.append(&mut pins.slots);
     Ok(count)
 }

@@ -41,6 +41,11 @@ fn positions_of(name: &str) -> Option<(u64, u64)> {
     parse(from).zip(parse(to))
 }
 
+/// Whether a blob is a history, by its name.
+pub(crate) fn is_history(name: &str) -> bool {
+    positions_of(name).is_some()
+}
+
 /// The first position that a manifest has the log from.
 fn first_of(manifest: &Manifest) -> u64 {
     manifest.snapshot.map_or(0, |(at, _)| at)

@@ -36,6 +36,7 @@ mod file;
 mod follow;
 mod history;
 mod hold;
+mod kept;
 mod lease;
 mod leasing;
 mod manifest;

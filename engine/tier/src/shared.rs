@@ -8,6 +8,7 @@ use crate::blocks::{BLOCKS, Blocks, SECTORS, sectors};
 use crate::capture::{Capture, NAMING_SYNCS};
 use crate::collecting::Collecting;
 use crate::entry::{Entry, Kind, Meta};
+use crate::kept;
 use crate::leasing::Leasing;
 use crate::manifest::Manifest;
 use crate::options::TierOptions;
@@ -142,7 +143,9 @@ impl Shared {
         // What is there when the store is attached is named by the log.
         let syncs = NAMING_SYNCS;
         let (sequence, looked_ns) = (remote.sequence, clock.monotonic_ns());
-        let state = State { sequence, remote, tag, syncs, looked_ns, ..State::default() };
+        let collecting = Collecting::of(writer, looked_ns);
+        let state =
+            State { sequence, remote, tag, syncs, looked_ns, collecting, ..State::default() };
         Arc::new(Shared {
             local,
             blobs,
@@ -191,9 +194,15 @@ impl Shared {
         Ok(self.blocks().set_file(file))
     }
 
-    /// Writes the bytes of whole sectors to the slots of their blocks, which a pin holds: from an offset of a file
-    /// on, which has a length.
-    pub fn fill(&self, slots: &[usize], (from, len): (u64, u64), bytes: &[u8]) -> Result<()> {
+    /// Writes the bytes of whole sectors of a file to the slots of their blocks, which a pin holds: from an offset of
+    /// the file on, which has a length.
+    pub fn fill(
+        &self,
+        entry: &Entry,
+        slots: &[usize],
+        (from, len): (u64, u64),
+        bytes: &[u8],
+    ) -> Result<()> {
         let file = self.block_file()?;
         let (size, sector) = {
             let blocks = self.blocks();
@@ -210,9 +219,12 @@ impl Shared {
             left = others;
             // What would follow the end of the file is there, too.
             let end = if at == len { SECTORS } else { end / sector };
-            self.blocks().fill(*slot, sectors(skip / sector, end));
+            let first = skip / sector;
+            let sums = kept::sums(self, first, part, sector);
+            self.blocks().fill(*slot, sectors(first, end), &sums);
         }
         debug_assert!(left.is_empty(), "{} bytes have no slot", left.len());
+        kept::note(self, entry, slots);
         Ok(())
     }
 
@@ -327,7 +339,7 @@ pub(crate) type Flights = Vec<Weak<Flight>>;
 
 /// A request for a run of absent blocks of a file.
 pub(crate) struct Flight {
-    pub file: u64,
+    pub entry: Arc<Entry>,
     pub blocks: Range<u64>,
     pub blob: String,
     /// Bytes of the blob, and how many it has.

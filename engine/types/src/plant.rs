@@ -73,6 +73,10 @@ pub enum Bug {
     EvictUnuploaded,
     /// Bytes that were read ahead are stored at another place.
     AheadShift,
+    /// Blocks of the instance before are read as they are found.
+    KeptUnverified,
+    /// Blobs that the next manifest names are taken for what earlier writers have left.
+    SweepEarly,
     /// A warm-up leaves out the last ranges of a file.
     WarmShort,
     /// A manifest names the files of the one before, with a later position of the log.
@@ -92,7 +96,7 @@ pub enum Bug {
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 40] = [
+pub const BUGS: [(&str, Bug); 42] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -125,6 +129,8 @@ pub const BUGS: [(&str, Bug); 40] = [
     ("upload-order", Bug::UploadOrder),
     ("evict-unuploaded", Bug::EvictUnuploaded),
     ("ahead-shift", Bug::AheadShift),
+    ("kept-unverified", Bug::KeptUnverified),
+    ("sweep-early", Bug::SweepEarly),
     ("warm-short", Bug::WarmShort),
     ("stale-manifest", Bug::StaleManifest),
     ("fence-late", Bug::FenceLate),

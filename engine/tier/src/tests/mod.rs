@@ -7,6 +7,8 @@ mod disk;
 mod faults;
 mod follow;
 mod history;
+mod kept;
 mod lease;
 mod space;
+mod sweep;
 mod world;
