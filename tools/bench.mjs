@@ -34,6 +34,7 @@ const ELSEWHERE = {
   'browser-idle': './bench-browser-idle.mjs',
   edge: './bench-edge.mjs',
   tier: './bench-tier.mjs',
+  'tier-open': './bench-tier-open.mjs',
   'tier-browser': './bench-tier-browser.mjs',
 };
 const WITH_DUCKDB = [

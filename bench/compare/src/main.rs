@@ -29,6 +29,7 @@ mod point_select;
 mod secondary_select;
 mod ssb;
 mod tier;
+mod tier_open;
 mod tpch;
 mod tpch_data;
 mod update_in_segment;
@@ -46,7 +47,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A workload: its name and its function.
 type Workload = (&'static str, fn(&Options) -> Outcome<()>);
 
-const WORKLOADS: [Workload; 21] = [
+const WORKLOADS: [Workload; 22] = [
     ("adaptive", adaptive::run),
     ("bulk-insert", bulk_insert::run),
     ("commit", commit::run),
@@ -64,6 +65,7 @@ const WORKLOADS: [Workload; 21] = [
     ("secondary-select", secondary_select::run),
     ("ssb", ssb::run),
     ("tier", tier::run),
+    ("tier-open", tier_open::run),
     ("tpch", tpch::run),
     ("update-in-segment", update_in_segment::run),
     ("upsert", upsert::run),

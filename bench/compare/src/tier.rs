@@ -1,11 +1,14 @@
 //! A database in a bucket behind a link of 20 ms and 100 Mbit/s: the customers of TPC-H, a query of one
 //! row by key and one that groups all rows, each on an empty machine (uncached), again (cached), and on
-//! an empty machine that was warmed; with the requests, waits and bytes of each. Then the rate of commits
+//! an empty machine that was warmed; the row also on one that has warmed by itself after opening; with the requests,
+//! waits and bytes of each. Machines that the peer is compared with do not warm by themselves: the link is for one
+//! at a time. Then the rate of commits
 //! with the bucket and without. `tools/bench-tier.mjs` starts the server, the link and the peer,
 //! DataFusion over the same rows as Parquet in the same bucket.
 
 use crate::measure::{Folder, Outcome, check, median, timed};
 use crate::options::Options;
+use crate::tier_open::Counted;
 use crate::tpch_data;
 use nacre_blobs::{BlobOptions, open_blobs};
 use nacre_native::block_on;
@@ -60,18 +63,20 @@ pub fn run(options: &Options) -> Outcome<()> {
         groups(&at, &mut peer, &mut found)?;
         std::fs::remove_dir_all(&at)?;
     }
+    attached(&folder.join("attached"), rows, &mut random, &mut found)?;
     warmed(&folder.join("warmed"), rows, &mut random, &mut found)?;
     let commits = commits(&folder, rounds, Duration::from_secs(seconds))?;
     println!("commits a second: {:.0} with the bucket, {:.0} without", commits.0, commits.1);
-    let [open, point, again, warm] =
-        [&mut found.open, &mut found.point, &mut found.point_cached, &mut found.point_warm]
-            .map(Each::medians);
+    let [open, point, again] =
+        [&mut found.open, &mut found.point, &mut found.point_cached].map(Each::medians);
+    let [attached, warm] = [&mut found.point_attached, &mut found.point_warm].map(Each::medians);
     let [whole, whole_again, whole_warm] =
         [&mut found.groups, &mut found.groups_cached, &mut found.groups_warm].map(Each::medians);
     let (their_point, their_groups) =
         (median(&mut found.their_point), median(&mut found.their_groups));
     println!(
         "tier: point_cold_requests={:.0} point_cold_kib={:.0} point_cold_ms={:.1} point_ratio={:.1} \
+         point_attached_requests={:.0} point_attached_kib={:.0} point_attached_ms={:.1} \
          point_warm_ratio={:.2} olap_cold_ms={:.0} olap_ratio={:.1} olap_warm_ratio={:.2} \
          scan_over_link={:.2} commit_ratio={:.2} open_ms={:.0} open_requests={:.0} \
          point_over_datafusion={:.2} olap_over_datafusion={:.2}",
@@ -79,6 +84,9 @@ pub fn run(options: &Options) -> Outcome<()> {
         point.bytes / 1_024.0,
         point.ms,
         point.ms / again.ms,
+        attached.waits,
+        attached.bytes / 1_024.0,
+        attached.ms,
         warm.ms / again.ms,
         whole.ms,
         whole.ms / whole_again.ms,
@@ -132,6 +140,7 @@ struct Found {
     open: Each,
     point: Each,
     point_cached: Each,
+    point_attached: Each,
     point_warm: Each,
     groups: Each,
     groups_cached: Each,
@@ -141,20 +150,29 @@ struct Found {
 }
 
 /// A value that `tools/bench-tier.mjs` sets.
-fn variable(name: &str) -> Outcome<String> {
+pub(crate) fn variable(name: &str) -> Outcome<String> {
     std::env::var(name).map_err(|_| format!("{name} is not set: use npm run bench -- tier").into())
 }
 
-/// Opens a database of the bucket, behind the link or directly.
-fn open(path: &Path, server: &str, prefix: &str) -> Outcome<Database> {
+/// The blobs of a database in the bucket, behind the link or directly.
+pub(crate) fn blobs_at(server: &str, prefix: &str) -> Outcome<Blobs> {
     let url = format!("s3://{}/{prefix}", variable("NACRE_BENCH_BUCKET")?);
     let client = BlobOptions { endpoint: Some(variable(server)?), ..BlobOptions::default() };
-    let blobs = Blobs::new(open_blobs(&url, &client)?);
+    Ok(Blobs::new(open_blobs(&url, &client)?))
+}
+
+/// Opens a database over blobs.
+pub(crate) fn open_over(path: &Path, blobs: Blobs) -> Outcome<Database> {
     std::fs::create_dir_all(path)?;
     crate::measure::open(
         path,
         nacredb::Options { blobs: Some(blobs), ..nacredb::Options::default() },
     )
+}
+
+/// Opens a database of the bucket, behind the link or directly.
+fn open(path: &Path, server: &str, prefix: &str) -> Outcome<Database> {
+    open_over(path, blobs_at(server, prefix)?)
 }
 
 /// Uploads orders and line items of TPC-H, for the workload `tier-browser`.
@@ -219,11 +237,15 @@ fn query(
     Ok(rows.collect())
 }
 
-/// Opens the bucket's database on an empty machine.
-fn empty_machine(path: &Path, found: &mut Found) -> Outcome<Database> {
-    let (db, seconds) = timed(|| open(path, "NACRE_BENCH_LINK", "customers"))?;
-    let none = BlobReads { requests: 0, bytes: 0, bytes_ahead: 0, waits: 0, hits: 0 };
-    found.open.add(seconds, none, reads(&db)?);
+/// Opens the bucket's database on an empty machine, which warms by itself or does not.
+fn empty_machine(path: &Path, warms: bool, found: &mut Found) -> Outcome<Database> {
+    let mut blobs = blobs_at("NACRE_BENCH_LINK", "customers")?;
+    blobs.options.warms = warms;
+    let counted = Counted::over(&mut blobs);
+    let (db, seconds) = timed(|| open_over(path, blobs))?;
+    let requests = counted.requests.load(Ordering::Relaxed);
+    let after = BlobReads { requests, ..BlobReads::default() };
+    found.open.add(seconds, BlobReads::default(), after);
     Ok(db)
 }
 
@@ -235,7 +257,7 @@ fn points(
     peer: &mut Peer,
     found: &mut Found,
 ) -> Outcome<()> {
-    let db = empty_machine(path, found)?;
+    let db = empty_machine(path, false, found)?;
     peer.ask("open")?;
     for _ in 0..POINTS {
         let key = 1 + random.below(rows) as i64;
@@ -252,7 +274,7 @@ fn points(
 
 /// Groups all rows of an empty machine, and again.
 fn groups(path: &Path, peer: &mut Peer, found: &mut Found) -> Outcome<()> {
-    let db = empty_machine(path, found)?;
+    let db = empty_machine(path, false, found)?;
     let ours = query(&db, GROUPS, &[], &mut found.groups)?;
     for _ in 0..CACHED {
         query(&db, GROUPS, &[], &mut found.groups_cached)?;
@@ -267,9 +289,29 @@ fn groups(path: &Path, peer: &mut Peer, found: &mut Found) -> Outcome<()> {
     close(db)
 }
 
+/// Reads rows of a machine that has warmed what it does by itself.
+fn attached(path: &Path, rows: u64, random: &mut Random, found: &mut Found) -> Outcome<()> {
+    let db = empty_machine(path, true, found)?;
+    let mut warmed = 0;
+    loop {
+        thread::sleep(Duration::from_secs(2));
+        let now = reads(&db)?.bytes_warmed;
+        if now == warmed {
+            break;
+        }
+        warmed = now;
+    }
+    println!("{:.1} MB warmed by themselves", warmed as f64 / 1e6);
+    for _ in 0..CACHED {
+        let key = Value::Int(1 + random.below(rows) as i64);
+        query(&db, POINT, &[key], &mut found.point_attached)?;
+    }
+    close(db)
+}
+
 /// Warms an empty machine, and runs both queries for the first time.
 fn warmed(path: &Path, rows: u64, random: &mut Random, found: &mut Found) -> Outcome<()> {
-    let db = empty_machine(path, found)?;
+    let db = empty_machine(path, false, found)?;
     let mut warm_up = Each::default();
     query(&db, WARM, &[], &mut warm_up)?;
     let warm_up = warm_up.medians();

@@ -61,6 +61,8 @@ pub struct BlobReads {
     pub bytes: u64,
     /// Bytes of these that were read ahead of a scan.
     pub bytes_ahead: u64,
+    /// Bytes that were brought before anything asked for them; the other counts do without them.
+    pub bytes_warmed: u64,
     /// Times that something waited for requests, with several in progress or one.
     pub waits: u64,
     /// Reads that found all of their bytes among those fetched before.

@@ -185,7 +185,8 @@ impl Flight {
         if bytes.len() as u64 != self.range.end - self.range.start {
             return Ok(());
         }
-        shared.count_bytes(bytes.len(), true);
+        shared.count_bytes(bytes.len());
+        shared.reads.bytes_ahead.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let size = shared.blocks().block_bytes() as usize;
         if plant::is(Bug::AheadShift) {
             let by = size.min(bytes.len() / 2);

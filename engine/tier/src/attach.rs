@@ -62,6 +62,9 @@ pub(crate) async fn as_writer(
         }
         let (known, fills) = claimed(&*host.store, before.as_ref().map(|found| &found.0))?;
         is_filling = fills;
+        if before.is_none() {
+            attach.must_be_empty().await?;
+        }
         let number = before.as_ref().map_or(1, |(manifest, _)| manifest.writer + 1);
         let folder = if known.folder == 0 { token } else { known.folder };
         let attempted = known.attempted.max(number);
@@ -262,6 +265,24 @@ impl<'a> Attach<'a> {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that nothing is in the place where a first manifest would be written.
+    ///
+    /// # Errors
+    /// `already_exists` with the name of what is there.
+    pub async fn must_be_empty(&self) -> Result<()> {
+        let (clock, entropy) = (&**self.clock, &**self.entropy);
+        let patience_ns = self.options.patience.as_nanos() as u64;
+        let listed = retried(clock, entropy, patience_ns, || self.blobs.list("")).await?;
+        match listed.iter().find(|blob| blob.name != MANIFEST) {
+            None => Ok(()),
+            Some(blob) => Err(Error::already_exists(format!(
+                "the place of the blobs has no {MANIFEST}, but other things, such as {}",
+                blob.name
+            ))
+            .with_hint("use an empty place")),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::kept;
 use crate::lease;
 use crate::manifest::blob_name;
 use crate::retry::retried;
-use crate::shared::{Pins, Shared, pins};
+use crate::shared::{Demanded, Pins, Shared, pins};
 use nacre_host::{LocalFile, Missing, ReadRange, Resident, Result};
 use nacre_types::{Error, ErrorKind, Reason};
 use std::ops::Range;
@@ -159,15 +159,33 @@ struct Part {
     run: Range<u64>,
 }
 
-/// Fetches ranges of files, several at a time, and keeps them until the result is dropped.
+/// Fetches ranges of files that something waits for, several at a time, and keeps them until the result is dropped.
 pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Resident> {
+    let _demanded = Demanded::new(&shared);
+    let parts = parts_of(&shared, missing)?;
+    shared.reads.waits.fetch_add(u64::from(!parts.is_empty()), Ordering::Relaxed);
+    let fetch = |part| fetch_part(&shared, part, false);
+    Ok(Resident::new(at_once(parts.into_iter().map(fetch), AT_ONCE).await?))
+}
+
+/// Fetches ranges of files that nothing waits for, one after the other.
+pub(crate) async fn warm(shared: &Arc<Shared>, missing: &[Missing]) -> Result<()> {
+    for part in parts_of(shared, missing)? {
+        // Its blocks stay until others take their place.
+        fetch_part(shared, part, true).await?;
+    }
+    Ok(())
+}
+
+/// The requests that ranges of files need.
+fn parts_of(shared: &Shared, missing: &[Missing]) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     for Missing { file, ranges } in missing {
         let entry = shared.state().files.get(file).cloned();
         let Some(entry) = entry else {
             // A reader forgets what its manifest has not named for long; a writer has removed the file.
             match shared.is_read_only() {
-                true => return Err(gone(&shared, Error::not_found(&**file))),
+                true => return Err(gone(shared, Error::not_found(&**file))),
                 false => continue,
             }
         };
@@ -201,13 +219,11 @@ pub(crate) async fn fetch(shared: Arc<Shared>, missing: &[Missing]) -> Result<Re
             }
         }
     }
-    shared.reads.waits.fetch_add(u64::from(!parts.is_empty()), Ordering::Relaxed);
-    let fetched = at_once(parts.into_iter().map(|part| fetch_part(&shared, part)), AT_ONCE).await?;
-    Ok(Resident::new(fetched))
+    Ok(parts)
 }
 
 /// Fetches the absent sectors of a part, and pins the blocks of all.
-async fn fetch_part(shared: &Arc<Shared>, part: Part) -> Result<Pins> {
+async fn fetch_part(shared: &Arc<Shared>, part: Part, is_warming: bool) -> Result<Pins> {
     let Part { entry, blob, len, mut run } = part;
     let (mut held, mut refusals) = (pins(shared, false), 0);
     while run.start < run.end {
@@ -222,7 +238,7 @@ async fn fetch_part(shared: &Arc<Shared>, part: Part) -> Result<Pins> {
             Err(end) => end,
         };
         let free = run.start..run.end.min(end * SECTORS);
-        let fetched = fetch_run(shared, &mut held, (&entry, &blob, len), &free).await;
+        let fetched = fetch_run(shared, &mut held, (&entry, &blob, len), &free, is_warming).await;
         match fetched {
             // The disk was full, and something has left.
             Err(error) if error.reason() == Some(Reason::NoSpace) && refusals < MOST_REFUSALS => {
@@ -260,6 +276,7 @@ async fn fetch_run(
     held: &mut Pins,
     (entry, name, len): (&Entry, &str, u64),
     wanted: &Range<u64>,
+    is_warming: bool,
 ) -> Result<u64> {
     kept::verify(shared, entry, blocks_of(wanted, SECTORS))?;
     let most = evict::make_room(shared);
@@ -286,7 +303,9 @@ async fn fetch_run(
     let (clock, entropy) = (&*shared.clock, &*shared.entropy);
     let patience_ns = shared.options.patience.as_nanos() as u64;
     let read = || {
-        shared.count_request();
+        if !is_warming {
+            shared.count_request();
+        }
         shared.blobs.read(name, range.clone())
     };
     let bytes =
@@ -294,7 +313,10 @@ async fn fetch_run(
     if bytes.len() as u64 != range.end - range.start {
         return Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len())));
     }
-    shared.count_bytes(bytes.len(), false);
+    match is_warming {
+        true => drop(shared.reads.bytes_warmed.fetch_add(bytes.len() as u64, Ordering::Relaxed)),
+        false => shared.count_bytes(bytes.len()),
+    }
     shared.fill(entry, &pins.slots, (range.start, len), &bytes)?;
     held.slots.append(&mut pins.slots);
     Ok(count)

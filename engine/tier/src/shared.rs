@@ -20,7 +20,7 @@ use nacre_types::hash::Set;
 use nacre_types::sorted::SortedMap;
 use nacre_types::{Error, ErrorKind, Result};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 
@@ -52,6 +52,7 @@ pub(crate) struct Shared {
     /// Requests that read ahead. Locked before the state.
     pub flights: Mutex<Flights>,
     pub reads: Reads,
+    pub demand: Demand,
     /// What is brought before it is needed, until all of it is there.
     warmer: Mutex<Option<Warmer>>,
     tick: AtomicU64,
@@ -63,6 +64,7 @@ pub(crate) struct Reads {
     pub requests: AtomicU64,
     pub bytes: AtomicU64,
     pub bytes_ahead: AtomicU64,
+    pub bytes_warmed: AtomicU64,
     pub waits: AtomicU64,
     pub hits: AtomicU64,
 }
@@ -163,6 +165,7 @@ impl Shared {
             wake: OnceLock::new(),
             flights: Mutex::default(),
             reads: Reads::default(),
+            demand: Demand::default(),
             warmer: Mutex::default(),
             tick: AtomicU64::new(1),
         })
@@ -234,21 +237,19 @@ impl Shared {
     }
 
     /// Notes bytes that have come.
-    pub fn count_bytes(&self, bytes: usize, is_ahead: bool) {
+    pub fn count_bytes(&self, bytes: usize) {
         self.reads.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        if is_ahead {
-            self.reads.bytes_ahead.fetch_add(bytes as u64, Ordering::Relaxed);
-        }
     }
 
     /// What was read of files whose bytes were not on the local disk.
     pub fn blob_reads(&self) -> BlobReads {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Reads { requests, bytes, bytes_ahead, waits, hits } = &self.reads;
+        let Reads { requests, bytes, bytes_ahead, bytes_warmed, waits, hits } = &self.reads;
         BlobReads {
             requests: count(requests),
             bytes: count(bytes),
             bytes_ahead: count(bytes_ahead),
+            bytes_warmed: count(bytes_warmed),
             waits: count(waits),
             hits: count(hits),
         }
@@ -317,6 +318,42 @@ pub(crate) struct Pins {
     pub slots: Vec<usize>,
     /// Whether they are read ahead.
     pub is_ahead: bool,
+}
+
+/// Fetches that something waits for: warming makes way for them.
+#[derive(Default)]
+pub(crate) struct Demand {
+    fetching: AtomicUsize,
+    ended_ns: AtomicU64,
+}
+
+impl Demand {
+    /// When the last of them has ended; the present while there are some.
+    pub fn last_ns(&self, now_ns: u64) -> u64 {
+        match self.fetching.load(Ordering::Acquire) {
+            0 => self.ended_ns.load(Ordering::Acquire),
+            _ => now_ns,
+        }
+    }
+}
+
+/// A fetch that something waits for.
+pub(crate) struct Demanded(Arc<Shared>);
+
+impl Demanded {
+    pub fn new(shared: &Arc<Shared>) -> Demanded {
+        shared.demand.fetching.fetch_add(1, Ordering::AcqRel);
+        Demanded(shared.clone())
+    }
+}
+
+impl Drop for Demanded {
+    fn drop(&mut self) {
+        let Demand { fetching, ended_ns } = &self.0.demand;
+        // At least 1, since 0 is before all of them.
+        ended_ns.fetch_max(self.0.clock.monotonic_ns().max(1), Ordering::AcqRel);
+        fetching.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Drop for Pins {

@@ -1,12 +1,16 @@
-//! Warming: brings bytes to the local disk before anything asks for them, while there is nothing else to do.
+//! Warming: brings bytes to the local disk before anything asks for them, while there is nothing else to do. It makes
+//! way for fetches that something waits for: after one it rests, and then begins with short steps again.
 
 use crate::evict;
-use crate::fetch::fetch;
+use crate::fetch;
 use crate::retry::{backoff_ns, is_transient};
-use crate::shared::Shared;
+use crate::shared::{Shared, locked};
 use core::time::Duration;
 use nacre_host::Rest;
 use std::sync::Arc;
+
+/// Rest after a fetch that something waited for: the next one is often soon, in nanoseconds.
+const YIELD_NS: u64 = 100_000_000;
 
 /// The part of the room for blocks that is warmed: one in this many.
 const SHARE: u64 = 4;
@@ -23,6 +27,14 @@ pub(crate) async fn step(shared: &Arc<Shared>, rest: Rest) -> Rest {
         if now_ns < warming.retry_ns {
             return sooner(rest, warming.retry_ns - now_ns);
         }
+        let last_ns = match locked(&shared.flights).is_empty() {
+            true => shared.demand.last_ns(now_ns),
+            false => now_ns,
+        };
+        if last_ns > 0 && now_ns < last_ns.saturating_add(YIELD_NS) {
+            warming.make_way();
+            return sooner(rest, last_ns + YIELD_NS - now_ns);
+        }
         let room = {
             let most = evict::most_slots(shared) as u64;
             most.saturating_mul(shared.blocks().block_bytes())
@@ -37,9 +49,8 @@ pub(crate) async fn step(shared: &Arc<Shared>, rest: Rest) -> Rest {
             }
         }
     };
-    // Its blocks stay until others take their place.
-    match fetch(shared.clone(), &step).await {
-        Ok(_) => {
+    match fetch::warm(shared, &step).await {
+        Ok(()) => {
             if let Some(warming) = &mut *shared.warmer() {
                 warming.failures = 0;
             }

@@ -5,8 +5,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most bytes of a step: other requests come between two steps.
-const STEP_BYTES: u64 = 1 << 20;
+/// Bytes of a step after something else was fetched: what is asked for meanwhile shares the link with it.
+const LEAST_BYTES: u64 = 128 << 10;
+/// Most bytes of a step.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// What is left to be brought.
 #[derive(Default)]
@@ -18,6 +20,8 @@ pub(crate) struct Warmer {
     /// Bytes that were asked for.
     pub asked: u64,
     pub failures: u32,
+    /// Bytes of the step before, at most.
+    step_bytes: u64,
     /// No step is taken before this time.
     pub retry_ns: u64,
 }
@@ -27,7 +31,12 @@ impl Warmer {
         Warmer { next: Some(next), ..Warmer::default() }
     }
 
-    /// What is brought next, at most a step's bytes.
+    /// Notes that something else is fetched: the next steps are short.
+    pub fn make_way(&mut self) {
+        self.step_bytes = 0;
+    }
+
+    /// What is brought next, at most a step's bytes, which grow from step to step.
     ///
     /// # Errors
     /// Those of the reads that tell what is wanted.
@@ -53,7 +62,9 @@ impl Warmer {
             };
             self.named = named.into_iter().flat_map(ranges).collect();
         }
-        let (mut step, mut left): (Vec<Missing>, u64) = (Vec::new(), STEP_BYTES);
+        let most = (self.step_bytes * 2).clamp(LEAST_BYTES, MOST_BYTES);
+        self.step_bytes = most;
+        let (mut step, mut left): (Vec<Missing>, u64) = (Vec::new(), most);
         while left > 0
             && let Some((file, range)) = self.named.front_mut()
         {
@@ -69,7 +80,7 @@ impl Warmer {
                 self.named.pop_front();
             }
         }
-        self.asked += STEP_BYTES - left;
+        self.asked += most - left;
         Ok(step)
     }
 

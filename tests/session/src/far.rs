@@ -108,6 +108,7 @@ pub fn blob_reads(db: &Database, work: impl FnOnce()) -> BlobReads {
         requests: after.requests - before.requests,
         bytes: after.bytes - before.bytes,
         bytes_ahead: after.bytes_ahead - before.bytes_ahead,
+        bytes_warmed: after.bytes_warmed - before.bytes_warmed,
         waits: after.waits - before.waits,
         hits: after.hits - before.hits,
     }

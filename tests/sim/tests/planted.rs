@@ -58,6 +58,8 @@ fn every_planted_bug_is_found() {
         "evict-unuploaded",
         "ahead-shift",
         "warm-short",
+        "kept-unverified",
+        "sweep-early",
         "stale-manifest",
         "fence-late",
         "follow-gap",

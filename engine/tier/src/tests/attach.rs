@@ -121,6 +121,11 @@ fn blobs_of_another_database_are_refused() {
         .unwrap();
     let error = Small::open(&local(), &foreign, options()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
+    let foreign = Faulty::new();
+    foreign.blobs.put("photo.jpg", [1].as_slice().into(), &nacre_host::WriteIf::Any).unwrap();
+    let error = Small::open(&local(), &foreign, options()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+    assert!(error.message().contains("such as photo.jpg"), "{error}");
 }
 
 #[test]
