@@ -276,3 +276,57 @@ test('objects beside a database are left alone', async () => {
   expect(String(s3.objects.get('bucket/shop/photo.jpg')!.bytes)).toBe('not a database');
   expect(await keys(await attached())).toHaveLength(1_000);
 });
+
+test('a database whose files are here opens while its blob store is away, with what it had fetched', async () => {
+  const folder = emptyFolder();
+  await filled(20_000);
+  // Another machine: all files are blobs only.
+  const options = { blobs: blobs({ warm: false }), diskLimit: 8 << 20, blobLag: 0 };
+  const first = await connect(folder, options);
+  const names = (from: number) => `select name from item where id between ${from} and ${from + 9}`;
+  const near = await first.query<{ name: string }>(names(100));
+  await first.query('insert into item values (-1, null)');
+  await first.close();
+
+  s3.state.isAway = true;
+  const again = { ...options, blobs: blobs({ warm: false, retryForMs: 0 }), blobPatience: 100 };
+  const db = await connected(folder, again);
+  expect((await db.query(names(100))).rows).toEqual(near.rows);
+  await expectKind(db.query(names(15_000)), 'unavailable');
+  await db.query("update item set name = 'offline' where id = -1");
+  await until(async () => (await db.lag())!.failure !== undefined);
+  s3.state.isAway = false;
+  await db.upload();
+  expect((await db.query(names(15_000))).rows).toHaveLength(10);
+
+  const elsewhere = await attached();
+  const { rows } = await elsewhere.query('select name from item where id = -1');
+  expect(rows).toEqual([{ name: 'offline' }]);
+});
+
+test('a folder without a copy of its manifest needs the blob store to be opened', async () => {
+  s3.state.isAway = true;
+  const options = { blobs: blobs({ retryForMs: 0 }), blobPatience: 0 };
+  const folder = emptyFolder();
+  await expectKind(connect(folder, options), 'unavailable');
+  s3.state.isAway = false;
+  await (await connect(folder, options)).close();
+  s3.state.isAway = true;
+  const db = await connect(folder, options);
+  await db.exec('create table item (id bigint primary key)');
+  await expectKind(db.close(), 'unavailable');
+  s3.state.isAway = false;
+  await (await connect(folder, options)).close();
+  expect(await keys(await attached())).toEqual([]);
+});
+
+test('what is beside the blobs of no database is not taken for an empty place', async () => {
+  await filled(10);
+  const object = s3.objects.get('bucket/shop/manifest')!;
+  s3.objects.clear();
+  s3.objects.set('bucket/shop/photo.jpg', object);
+  const opening = connect(emptyFolder(), { blobs: blobs() });
+  await expectKind(opening, 'already_exists', {
+    message: expect.stringContaining('such as photo.jpg') as string,
+  });
+});

@@ -3,6 +3,7 @@
 //! A writer first takes the next number, by a conditional write of the manifest, which stops the one before; only
 //! then it reads what the blobs hold. The claim of the folder says before that write which token it uses.
 
+use crate::apart;
 use crate::at_once::{AT_ONCE, at_once};
 use crate::blocks::BLOCKS;
 use crate::claim::{CLAIM, Claim};
@@ -39,6 +40,15 @@ pub(crate) struct Attach<'a> {
     pub options: &'a TierOptions,
 }
 
+/// A number that was taken.
+pub(crate) struct Taken {
+    /// The manifest that says so.
+    pub manifest: Manifest,
+    pub tag: Tag,
+    /// Whether the folder is to be filled from it.
+    pub is_filling: bool,
+}
+
 pub(crate) type Found = Option<(Manifest, Tag)>;
 
 /// See [`Tier::open`](crate::Tier::open).
@@ -47,31 +57,39 @@ pub(crate) async fn as_writer(
     blobs: Arc<dyn BlobStore>,
     options: TierOptions,
 ) -> Result<Arc<Shared>> {
+    let Some(known) = apart::known(&*host.store)? else {
+        return with_number(host, &blobs, &options).await;
+    };
+    let until_ns = host.clock.monotonic_ns().saturating_add(apart::PATIENCE_NS);
+    let with_number = with_number(host, &blobs, &options);
+    match apart::until(&*host.clock, until_ns, with_number).await {
+        Some(Err(error)) if is_transient(&error) => {}
+        Some(attached) => return attached,
+        None => {}
+    }
+    let blobs = origins::store_of(&blobs, &known.origins)?;
     let attach = Attach::new(host, &blobs, &options);
+    let (token, writer) = (known.token, known.writer);
+    let (options, tag, remote) = (options.clone(), None, known);
+    let beginning =
+        Beginning { options, token, writer, remote, tag, is_past: false, is_apart: true };
+    let shared = attach.begin(beginning)?;
+    shared.state().is_resumed = true;
+    Ok(shared)
+}
+
+/// Attaches as a writer that has taken the next number.
+async fn with_number(
+    host: &Host,
+    blobs: &Arc<dyn BlobStore>,
+    options: &TierOptions,
+) -> Result<Arc<Shared>> {
+    let attach = Attach::new(host, blobs, options);
     let token = host.entropy.next_u64() | 1;
     let patience_ns = options.patience.as_nanos() as u64;
     let until_ns = host.clock.monotonic_ns().saturating_add(patience_ns);
-    let (mut claim, mut is_filling) = (Claim::default(), false);
-    let (remote, tag) = loop {
-        let before = attach.newest().await?;
-        // A write that seemed to fail has taken effect since.
-        if let Some((manifest, tag)) = &before
-            && manifest.token == token
-        {
-            break (manifest.clone(), tag.clone());
-        }
-        let (known, fills) = claimed(&*host.store, before.as_ref().map(|found| &found.0))?;
-        is_filling = fills;
-        if before.is_none() {
-            attach.must_be_empty().await?;
-        }
-        let number = before.as_ref().map_or(1, |(manifest, _)| manifest.writer + 1);
-        let folder = if known.folder == 0 { token } else { known.folder };
-        let attempted = known.attempted.max(number);
-        // A folder that is being filled is emptied later, so that is noted only once the number is taken.
-        let next = Claim { folder, attempted, is_filling: false, ..known };
-        claim = known.replace(&*host.store, next)?;
-        match attach.take_number(before, token, folder).await {
+    let Taken { manifest: remote, tag, is_filling } = loop {
+        match attach.take(token).await {
             Ok(Some(taken)) => break taken,
             Ok(None) if host.clock.monotonic_ns() < until_ns => {}
             Ok(None) => return Err(Error::in_use("others take over these blobs all the time")),
@@ -83,8 +101,9 @@ pub(crate) async fn as_writer(
             Err(error) => return Err(error),
         }
     };
-    let blobs = origins::store_of(&blobs, &remote.origins)?;
-    let attach = Attach::new(host, &blobs, &options);
+    let blobs = origins::store_of(blobs, &remote.origins)?;
+    let attach = Attach::new(host, &blobs, options);
+    let mut claim = Claim::read(&*host.store)?.unwrap_or_default();
     if is_filling {
         claim = claim.replace(&*host.store, Claim { is_filling, ..claim })?;
         attach.fill(&remote).await?;
@@ -93,7 +112,11 @@ pub(crate) async fn as_writer(
     claim.replace(&*host.store, next)?;
     let writer = remote.writer;
     let (options, tag) = (options.clone(), Some(tag));
-    let shared = attach.begin(Beginning { options, token, writer, remote, tag, is_past: false })?;
+    let beginning =
+        Beginning { options, token, writer, remote, tag, is_past: false, is_apart: false };
+    let shared = attach.begin(beginning)?;
+    let remote = shared.state().remote.clone();
+    let _ = apart::note(&shared, &remote);
     let position = shared.state().remote.position;
     // What was filled is what the manifest has.
     let store = &*host.store;
@@ -132,7 +155,8 @@ pub(crate) async fn as_reader(
         }
     }
     let (options, tag, is_past) = (options.clone(), Some(tag), as_of.is_some());
-    attach.begin(Beginning { options, token: 0, writer: 0, remote, tag, is_past })
+    let (token, writer, is_apart) = (0, 0, false);
+    attach.begin(Beginning { options, token, writer, remote, tag, is_past, is_apart })
 }
 
 /// Cuts the log of a state of the past after the last record that belongs to it. Returns its position.
@@ -266,6 +290,34 @@ impl<'a> Attach<'a> {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Tries to take the next number for the local folder, if that may go on from the newest manifest. `None` if there
+    /// is a newer one now.
+    ///
+    /// # Errors
+    /// As [`Tier::open`](crate::Tier::open); `unavailable` if it must be tried again.
+    pub async fn take(&self, token: u64) -> Result<Option<Taken>> {
+        let before = self.newest().await?;
+        let (known, is_filling) = claimed(&**self.local, before.as_ref().map(|found| &found.0))?;
+        // A write that seemed to fail has taken effect since.
+        if let Some((manifest, tag)) = &before
+            && manifest.token == token
+        {
+            let (manifest, tag) = (manifest.clone(), tag.clone());
+            return Ok(Some(Taken { manifest, tag, is_filling }));
+        }
+        if before.is_none() {
+            self.must_be_empty().await?;
+        }
+        let number = before.as_ref().map_or(1, |(manifest, _)| manifest.writer + 1);
+        let folder = if known.folder == 0 { token } else { known.folder };
+        let attempted = known.attempted.max(number);
+        // A folder that is being filled is emptied later, so that is noted only once the number is taken.
+        let next = Claim { folder, attempted, is_filling: false, ..known };
+        known.replace(&**self.local, next)?;
+        let taken = self.take_number(before, token, folder).await?;
+        Ok(taken.map(|(manifest, tag)| Taken { manifest, tag, is_filling }))
     }
 
     /// Checks that nothing is in the place where a first manifest would be written.
@@ -411,7 +463,7 @@ impl<'a> Attach<'a> {
 
 /// Whether a file is one of this store itself, not of the database.
 fn is_own(name: &str) -> bool {
-    [CLAIM, BLOCKS, KEPT].contains(&name)
+    [CLAIM, BLOCKS, KEPT, MANIFEST].contains(&name)
 }
 
 /// Files to be made of blobs.

@@ -571,7 +571,11 @@ mod tests {
         assert_eq!(blocks.lacks((1, 0), 0b111), 0b10);
         assert_eq!(blocks.pin((1, 0), 0b101), Some(0));
         assert!(blocks.pin_unverified(1, 0..9).is_empty());
-        assert_eq!((blocks.taken(), blocks.bytes()), (1, 4 * 512), "nothing of the other was right");
+        assert_eq!(
+            (blocks.taken(), blocks.bytes()),
+            (1, 4 * 512),
+            "nothing of the other was right"
+        );
         assert_eq!(blocks.noted(0), Some(((1, 0), 0b101, SUMS, true)));
     }
 }

@@ -59,7 +59,8 @@ pub(crate) fn horizon_us(shared: &Shared, before: &Manifest, now_us: i64) -> i64
 
 /// What is to be done next, if anything is due.
 pub(crate) fn next(shared: &Shared, state: &State) -> Option<Work> {
-    let Collecting { targets, held, next_ns, release_ns, refused, sweep_ns, .. } = &state.collecting;
+    let Collecting { targets, held, next_ns, release_ns, refused, sweep_ns, .. } =
+        &state.collecting;
     let now_ns = shared.clock.monotonic_ns();
     if let Some(name) = targets.last() {
         return Some(Work::Remove(name.clone()));
@@ -144,7 +145,7 @@ async fn orphans(shared: &Shared) -> Result<Vec<Arc<str>>> {
     known.extend(state.remote.dropped.iter().map(|dropped| dropped.name.to_string()));
     let newest = match plant::is(Bug::SweepEarly) {
         true => u64::MAX,
-        false => shared.writer,
+        false => shared.writer(),
     };
     let is_orphan = |name: &String| {
         // What others have put beside the blobs is theirs.

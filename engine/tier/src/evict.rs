@@ -127,7 +127,9 @@ fn coldest(state: &State, before: u64) -> Option<Arc<Entry>> {
 
 /// The files whose bytes may leave: the newest manifest names the file, and so does the log.
 fn can_leave(state: &State) -> impl Iterator<Item = &Arc<Entry>> {
-    state.files.values().filter(|entry| {
+    // Without the blob store it is not known what became of the blobs.
+    let is_apart = state.is_apart;
+    state.files.values().filter(move |_| !is_apart).filter(|entry| {
         let meta = entry.meta();
         let is_named = meta.is_named && !meta.is_removed && !meta.is_dirty;
         let remote = state.remote.files.get(&entry.name);

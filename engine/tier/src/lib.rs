@@ -15,12 +15,15 @@
 //! - A blob is removed only after a manifest has let it go, and nothing holds it that was there before.
 //! - Of two writers, the one that took the greater number goes on. The other stops before it acknowledges
 //!   anything once it learns of that, at the latest with its next manifest.
+//! - A folder whose blobs cannot be reached when it is opened goes on apart: it uploads nothing, and nothing of it
+//!   leaves, until it has taken a number.
 //! - Commits wait for no blob, unless [`TierOptions::holds_commits`].
 //!
 //! Deliberately absent: the meaning of the files, but for the headers of log chunks; threads and timers
 //! (the host calls [`Uploads::step`](nacre_host::Uploads::step)); how a blob store is reached.
 
 mod ahead;
+mod apart;
 mod at_once;
 mod attach;
 mod blocks;

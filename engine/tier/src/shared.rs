@@ -35,9 +35,10 @@ pub(crate) struct Shared {
     pub entropy: Arc<dyn Entropy>,
     pub options: TierOptions,
     /// Identifies the manifests of this instance; 0 if it only reads.
-    pub token: u64,
+    token: AtomicU64,
     /// Its number among the writers; 0 if it only reads.
-    pub writer: u64,
+    writer: AtomicU64,
+    is_reader: bool,
     /// Whether it shows a state of the past, and goes on to no other.
     pub is_past: bool,
     state: Mutex<State>,
@@ -98,6 +99,8 @@ pub(crate) struct State {
     /// No step is taken before this time.
     pub retry_ns: u64,
     pub last_error: Option<Error>,
+    /// Whether it was opened without the blob store, and has no number of its own yet: nothing is uploaded before.
+    pub is_apart: bool,
     /// Why nothing is uploaded any more.
     pub damage: Option<Error>,
     /// Dropped blobs that have been removed; the next manifest forgets them.
@@ -128,8 +131,10 @@ pub(crate) struct Beginning {
     pub token: u64,
     pub writer: u64,
     pub remote: Manifest,
+    /// `None` if the blob store has not answered yet, or has no manifest.
     pub tag: Option<Tag>,
     pub is_past: bool,
+    pub is_apart: bool,
 }
 
 impl Shared {
@@ -140,22 +145,31 @@ impl Shared {
         entropy: Arc<dyn Entropy>,
         beginning: Beginning,
     ) -> Arc<Shared> {
-        let Beginning { options, token, writer, remote, tag, is_past } = beginning;
+        let Beginning { options, token, writer, remote, tag, is_past, is_apart } = beginning;
         let blocks = Blocks::new(options.block_bytes.max(512));
         // What is there when the store is attached is named by the log.
         let syncs = NAMING_SYNCS;
         let (sequence, looked_ns) = (remote.sequence, clock.monotonic_ns());
         let collecting = Collecting::of(writer, looked_ns);
-        let state =
-            State { sequence, remote, tag, syncs, looked_ns, collecting, ..State::default() };
+        let state = State {
+            sequence,
+            remote,
+            tag,
+            syncs,
+            looked_ns,
+            collecting,
+            is_apart,
+            ..State::default()
+        };
         Arc::new(Shared {
             local,
             blobs,
             clock,
             entropy,
             options,
-            token,
-            writer,
+            token: AtomicU64::new(token),
+            writer: AtomicU64::new(writer),
+            is_reader: writer == 0,
             is_past,
             state: Mutex::new(state),
             blocks: Mutex::new(blocks),
@@ -256,7 +270,25 @@ impl Shared {
     }
 
     pub fn is_read_only(&self) -> bool {
-        self.writer == 0
+        self.is_reader
+    }
+
+    pub fn token(&self) -> u64 {
+        self.token.load(Ordering::Relaxed)
+    }
+
+    pub fn writer(&self) -> u64 {
+        self.writer.load(Ordering::Relaxed)
+    }
+
+    /// Notes the number that this writer has taken, and the manifest that says so.
+    pub fn note_number(&self, manifest: Manifest, tag: Tag) {
+        let mut state = self.state();
+        self.writer.store(manifest.writer, Ordering::Relaxed);
+        self.token.store(manifest.token, Ordering::Relaxed);
+        state.collecting = Collecting::of(manifest.writer, self.clock.monotonic_ns());
+        (state.sequence, state.is_apart) = (manifest.sequence, false);
+        (state.remote, state.tag) = (manifest, Some(tag));
     }
 
     /// Whether states of the past are kept.

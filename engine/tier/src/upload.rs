@@ -4,6 +4,7 @@
 //! A step makes one call of the blob store, or two if the outcome of writing the manifest must be read. It may be
 //! dropped at any point: what is not noted as done is done again, with the same name and the same bytes.
 
+use crate::apart;
 use crate::capture::{self, Capture, NextPiece, Present, is_owed, next_piece};
 use crate::collect;
 use crate::entry::{Entry, Kind};
@@ -32,6 +33,8 @@ const LEAVE_AGAIN_NS: u64 = 1_000_000_000;
 
 /// What a step does.
 enum Job {
+    /// Takes a number, which was not possible when the store was opened.
+    Join,
     /// Removes the local bytes of files that the engine has removed.
     Leave(Vec<Arc<Entry>>),
     /// Uploads a file whole.
@@ -72,7 +75,9 @@ pub(crate) async fn step(shared: &Shared) -> Rest {
     };
     let done = run(shared, job).await;
     let mut state = shared.state();
-    shared.unsent.store(state.unsent_bytes(), Ordering::Relaxed);
+    if !state.is_apart {
+        shared.unsent.store(state.unsent_bytes(), Ordering::Relaxed);
+    }
     match done {
         Ok(()) => {
             (state.failures, state.retry_ns, state.last_error) = (0, 0, None);
@@ -138,6 +143,10 @@ fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
     let mut state = shared.state();
     if now_ns < state.retry_ns {
         return Err(Rest::For(Duration::from_nanos(state.retry_ns - now_ns)));
+    }
+    if state.is_apart {
+        // What stops it for good is not asked for again.
+        return if state.damage.is_none() { Ok(Job::Join) } else { Err(Rest::UntilWoken) };
     }
     let leave_in_ns = match state.leaving.is_empty() {
         true => 0,
@@ -246,6 +255,7 @@ fn leaving(state: &mut State, keeps_history: bool) -> Vec<Arc<Entry>> {
 
 async fn run(shared: &Shared, job: Job) -> Result<()> {
     match job {
+        Job::Join => Box::pin(apart::join(shared)).await,
         Job::Leave(entries) => {
             let now_ns = shared.clock.monotonic_ns();
             for entry in entries {
@@ -276,7 +286,7 @@ async fn run(shared: &Shared, job: Job) -> Result<()> {
 async fn upload_file(shared: &Shared, entry: &Arc<Entry>) -> Result<()> {
     let len = entry.meta().written;
     let bytes = shared.read_local(entry, 0, len)?;
-    let blob = Blob { writer: shared.writer, len, checksum: checksum(&bytes), is_named: false };
+    let blob = Blob { writer: shared.writer(), len, checksum: checksum(&bytes), is_named: false };
     let name = blob_name(blob.writer, &entry.name);
     shared.blobs.write(&name, bytes.into(), WriteIf::Any).await?;
     entry.meta().blob = Some(blob);
@@ -290,7 +300,7 @@ async fn upload_piece(
     next: NextPiece,
 ) -> Result<()> {
     let bytes = shared.read_local(entry, next.from, next.to)?;
-    let (writer, checksum) = (shared.writer, checksum(&bytes));
+    let (writer, checksum) = (shared.writer(), checksum(&bytes));
     let piece = Piece { writer, from: next.from, to: next.to, checksum };
     shared.blobs.write(&piece_name(start, &piece), bytes.into(), WriteIf::Any).await?;
     let mut meta = entry.meta();
@@ -342,7 +352,7 @@ async fn replace_manifest(shared: &Shared) -> Result<()> {
                 Err(newer) if newer.kind() == ErrorKind::Unsupported => None,
                 found => Some(found?),
             };
-            if let Some(found) = found.filter(|found| found.token == shared.token) {
+            if let Some(found) = found.filter(|found| found.token == shared.token()) {
                 let is_this = found == next;
                 accept(shared, found, tag, is_this);
                 // After a conflict with an earlier write of its own, it goes on at once.
@@ -366,7 +376,7 @@ fn accept(shared: &Shared, manifest: Manifest, tag: Tag, is_done: bool) {
     {
         let mut state = shared.state();
         invariant!(
-            manifest.token == shared.token && manifest.sequence <= state.sequence,
+            manifest.token == shared.token() && manifest.sequence <= state.sequence,
             "the manifest {} of another writer is taken for one's own",
             manifest.sequence
         );
@@ -374,6 +384,8 @@ fn accept(shared: &Shared, manifest: Manifest, tag: Tag, is_done: bool) {
             state.capture = None;
         }
         state.collected.retain(|name| manifest.dropped.iter().any(|left| left.name == *name));
+        // Before anything leaves because of it. A failure: the blob store must be asked when it is opened.
+        let _ = apart::note(shared, &manifest);
         (state.remote, state.tag) = (manifest, Some(tag));
     }
     evict::evict(shared);
@@ -402,7 +414,7 @@ fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64)
     let now_us = shared.clock.wall_us().max(before.written_us);
     let blob_of = |entry: &Arc<Entry>, is_named| {
         let meta = entry.meta();
-        let nothing = Blob { writer: shared.writer, len: meta.written, checksum: 0, is_named };
+        let nothing = Blob { writer: shared.writer(), len: meta.written, checksum: 0, is_named };
         invariant!(
             meta.blob.is_some() || plant::is(Bug::UploadOrder),
             "{} is named before it is uploaded",
@@ -412,8 +424,8 @@ fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64)
     };
     let mut next = Manifest {
         database,
-        writer: shared.writer,
-        token: shared.token,
+        writer: shared.writer(),
+        token: shared.token(),
         folder: state.remote.folder,
         sequence: state.sequence,
         written_us: now_us,
@@ -492,7 +504,7 @@ fn manifest_of(shared: &Shared, state: &State, capture: &Capture, database: u64)
 /// Whether everything that was durable when this is called is in a manifest.
 fn is_done(shared: &Shared) -> bool {
     let state = shared.state();
-    state.capture.is_none() && state.changed_ns.is_none()
+    state.capture.is_none() && state.changed_ns.is_none() && !state.is_apart
 }
 
 /// Notes that a chunk is durable to its end: another one comes after it.

@@ -1,6 +1,7 @@
 //! Tests with a real log over the tiers, and files in memory.
 
 mod ahead;
+mod apart;
 mod attach;
 mod branch;
 mod disk;

@@ -35,7 +35,7 @@ impl World {
         let mut small = self.open();
         small.upload();
         let before = self.names();
-        (0..3).for_each(|at| small.add(10 * small.tier.0.writer + at).unwrap());
+        (0..3).for_each(|at| small.add(10 * small.tier.0.writer() + at).unwrap());
         small.snapshot().unwrap();
         for _ in 0..4 {
             assert_eq!(wait(small.tier.step()).unwrap(), Rest::No);
@@ -90,7 +90,7 @@ fn nothing_is_removed_that_a_manifest_names() {
         let mut small = world.open();
         small.upload();
         // The sixteenth does so at once, as it may end before.
-        let number = small.tier.0.writer;
+        let number = small.tier.0.writer();
         assert!(number <= 16 || round > 7, "writer {number} in round {round}");
         small.add(1_000 + round).unwrap();
         small.upload();
