@@ -4,7 +4,7 @@
 use crate::evict;
 use crate::fetch;
 use crate::retry::{backoff_ns, is_transient};
-use crate::shared::{Shared, locked};
+use crate::shared::Shared;
 use core::time::Duration;
 use nacre_host::Rest;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ pub(crate) async fn step(shared: &Arc<Shared>, rest: Rest) -> Rest {
         if now_ns < warming.retry_ns {
             return sooner(rest, warming.retry_ns - now_ns);
         }
-        let last_ns = match locked(&shared.flights).is_empty() {
+        // Another caller may be taking the answer of a request that reads ahead.
+        let last_ns = match shared.flights.try_lock().is_ok_and(|flights| flights.is_empty()) {
             true => shared.demand.last_ns(now_ns),
             false => now_ns,
         };

@@ -22,6 +22,7 @@ pub(crate) async fn run(
     let lines = explain_row_nodes(statement);
     let profile = Profile::of(lines.iter().filter_map(|(_, plan)| *plan));
     let (started_ns, reads) = (store.now_ns(), execution.blob_reads());
+    let read_bytes = store.cache().read_bytes();
     let done = run(&execution.measured_by(&profile)).await?;
     let whole = vec![
         Value::Int(done.rows_affected as i64),
@@ -46,7 +47,8 @@ pub(crate) async fn run(
     if let (Some(before), Some(after)) = (reads, execution.blob_reads())
         && let Some(first) = rows.first_mut()
     {
-        note_reads(first, &before, &after);
+        let read_bytes = store.cache().read_bytes() - read_bytes;
+        note_reads(first, &before, &after, read_bytes);
     }
     let columns = Output::Profile.fields();
     let vector = |(at, field): (usize, &Field)| {
@@ -59,9 +61,11 @@ pub(crate) async fn run(
     Ok(StatementResult { columns, batches: vec![batch], ..StatementResult::new(ResultKind::Query) })
 }
 
-/// Adds what was read of blobs meanwhile to the first line, which covers the statement.
-fn note_reads(first: &mut Vec<Value>, before: &BlobReads, after: &BlobReads) {
+/// Adds what was read meanwhile to the first line, which covers the statement: bytes of blocks that were not in
+/// memory, and of these what was not on the disk.
+fn note_reads(first: &mut Vec<Value>, before: &BlobReads, after: &BlobReads, read_bytes: u64) {
     let counts = [
+        ("read_bytes", read_bytes),
         ("blob_requests", after.requests - before.requests),
         ("blob_bytes", after.bytes - before.bytes),
         ("blob_waits", after.waits - before.waits),
