@@ -1,56 +1,22 @@
 /** Node only: databases whose files are in a blob store, too, or only there. */
 
 import * as fs from 'node:fs';
-import * as os from 'node:os';
 import * as path from 'node:path';
-import { connect, type BlobsOptions, type ConnectOptions, type Database } from 'nacredb';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { startS3, type S3 } from '../../../tools/s3.mjs';
+import { connect, type ConnectOptions, type Database } from 'nacredb';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startGateway, type Gateway } from '../../../tools/versitygw.mjs';
+import { KEY, attached, blobs, emptyFolder, s3, until } from './stand-in.js';
 import { connected, expectKind } from './testing.js';
 
-const KEY = { accessKeyId: 'tester', secretAccessKey: 'not-a-secret' };
-
-let s3: S3;
-/** Those of earlier tests: databases are closed after the hooks of this file. */
-const servers: S3[] = [];
 let gateway: Gateway | null = null;
-let folders: string[] = [];
 
 beforeAll(async () => {
   gateway = await startGateway();
 }, 600_000);
 
 afterAll(async () => {
-  await Promise.all(servers.map((server) => server.stop()));
   await gateway?.stop();
 }, 60_000);
-
-beforeEach(async () => {
-  s3 = await startS3();
-  servers.push(s3);
-});
-
-afterEach(() => {
-  folders.splice(0).forEach((folder) => fs.rmSync(folder, { recursive: true, force: true }));
-});
-
-function emptyFolder(): string {
-  folders.push(fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-blobs-')));
-  return folders.at(-1)!;
-}
-
-/** The blobs of a database on the stand-in. */
-function blobs(options: BlobsOptions = {}): BlobsOptions {
-  return { url: 's3://bucket/shop', endpoint: s3.endpoint, credentials: KEY, ...options };
-}
-
-/** Opens the database of the blobs only to read it. */
-function attached(options: ConnectOptions = {}): Promise<Database> {
-  const { endpoint } = s3;
-  const given = { endpoint, credentials: KEY };
-  return connected('s3://bucket/shop', { blobs: given, ...options });
-}
 
 async function addItems(db: Database, from: number, count: number): Promise<void> {
   const id = Array.from({ length: count }, (_, at) => from + at);
@@ -61,14 +27,6 @@ async function addItems(db: Database, from: number, count: number): Promise<void
 async function items(db: Database): Promise<number> {
   const { rows } = await db.query<{ n: bigint }>('select count(*) as n from item');
   return Number(rows[0]?.n);
-}
-
-async function until(is: () => Promise<boolean>): Promise<void> {
-  const end = Date.now() + 15_000;
-  while (!(await is())) {
-    expect(Date.now()).toBeLessThan(end);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 test('with durability blob, the loss of the local files loses nothing that was answered', async () => {

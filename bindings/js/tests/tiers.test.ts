@@ -1,60 +1,14 @@
 /** Node only: states of the past, leases, and what happens while a blob store does not answer, or answers wrongly. */
 
-import * as fs from 'node:fs';
-import * as os from 'node:os';
-import * as path from 'node:path';
-import { connect, type BlobsOptions, type ConnectOptions, type Database } from 'nacredb';
-import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
-import { startS3, type S3 } from '../../../tools/s3.mjs';
+import { connect, type Database } from 'nacredb';
+import { expect, test } from 'vitest';
+import { attached, blobs, emptyFolder, s3, until } from './stand-in.js';
 import { connected, expectKind } from './testing.js';
-
-const KEY = { accessKeyId: 'tester', secretAccessKey: 'not-a-secret' };
-
-let s3: S3;
-/** Those of earlier tests: databases are closed after the hooks of this file. */
-const servers: S3[] = [];
-let folders: string[] = [];
-
-afterAll(async () => {
-  await Promise.all(servers.map((server) => server.stop()));
-}, 60_000);
-
-beforeEach(async () => {
-  s3 = await startS3();
-  servers.push(s3);
-});
-
-afterEach(() => {
-  folders.splice(0).forEach((folder) => fs.rmSync(folder, { recursive: true, force: true }));
-});
-
-function emptyFolder(): string {
-  folders.push(fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-tiers-')));
-  return folders.at(-1)!;
-}
-
-function blobs(options: BlobsOptions = {}): BlobsOptions {
-  return { url: 's3://bucket/shop', endpoint: s3.endpoint, credentials: KEY, ...options };
-}
-
-/** Opens the database of the blobs only to read it. */
-function attached(options: ConnectOptions = {}, given: BlobsOptions = {}): Promise<Database> {
-  const { url: _, ...rest } = blobs(given);
-  return connected('s3://bucket/shop', { blobs: rest, ...options });
-}
 
 /** The keys of a table. */
 async function keys(db: Database): Promise<number[]> {
   const { rows } = await db.query<{ id: bigint }>('select id from item order by id');
   return rows.map((row) => Number(row.id));
-}
-
-async function until(is: () => Promise<boolean>): Promise<void> {
-  const end = Date.now() + 30_000;
-  while (!(await is())) {
-    expect(Date.now()).toBeLessThan(end);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 /** A database with a table of some rows in one segment, whose files are all blobs. */

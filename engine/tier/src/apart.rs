@@ -26,10 +26,8 @@ pub(crate) const PATIENCE_NS: u64 = 3_000_000_000;
 /// # Errors
 /// Those of the host's files.
 pub(crate) fn known(store: &dyn LocalStore) -> Result<Option<Manifest>> {
-    let Some(claim) = Claim::read(store)?.filter(|claim| !claim.is_filling) else {
-        return Ok(None);
-    };
-    if !nacre_log::has_log(&store.list()?) {
+    let claim = Claim::read(store)?.unwrap_or_default();
+    if claim.is_filling || claim.is_overtaken || !nacre_log::has_log(&store.list()?) {
         return Ok(None);
     }
     let file = match store.open(MANIFEST) {
@@ -63,6 +61,16 @@ pub(crate) fn note(shared: &Shared, manifest: &Manifest) -> Result<()> {
         u64::MAX => Ok(()),
         _ => file.sync(),
     }
+}
+
+/// Notes that another writer has the blobs: the folder does not open apart any more. If the disk refuses, it may do
+/// so until it learns of that again.
+pub(crate) fn note_overtaken(store: &dyn LocalStore) {
+    let noted = Claim::read(store).and_then(|claim| {
+        let claim = claim.unwrap_or_default();
+        claim.replace(store, Claim { is_overtaken: true, ..claim })
+    });
+    drop(noted);
 }
 
 /// Takes a number.

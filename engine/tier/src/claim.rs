@@ -32,6 +32,8 @@ pub(crate) struct Claim {
     pub confirmed: u64,
     /// Whether the folder is being filled from the blobs: nothing in it counts yet.
     pub is_filling: bool,
+    /// Whether it is known that another writer has the blobs now.
+    pub is_overtaken: bool,
 }
 
 impl Claim {
@@ -68,7 +70,7 @@ impl Claim {
         let mut out = Vec::with_capacity(BYTES);
         out.extend_from_slice(MAGIC);
         out.put_u32(VERSION);
-        out.put_u32(u32::from(next.is_filling));
+        out.put_u32(u32::from(next.is_filling) | u32::from(next.is_overtaken) << 1);
         out.put_u64(next.sequence);
         out.put_u64(next.folder);
         out.put_u64(next.attempted);
@@ -107,10 +109,11 @@ fn decode(bytes: &[u8; BYTES]) -> Result<Option<Claim>> {
             "{CLAIM} has format version {version}; this build reads version {VERSION}"
         )));
     }
-    let is_filling = reader.u32()? == 1;
+    let flags = reader.u32()?;
+    let (is_filling, is_overtaken) = (flags & 1 != 0, flags & 2 != 0);
     let (sequence, folder) = (reader.u64()?, reader.u64()?);
     let (attempted, confirmed) = (reader.u64()?, reader.u64()?);
-    Ok(Some(Claim { sequence, folder, attempted, confirmed, is_filling }))
+    Ok(Some(Claim { sequence, folder, attempted, confirmed, is_filling, is_overtaken }))
 }
 
 #[cfg(test)]

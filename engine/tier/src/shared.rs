@@ -4,6 +4,7 @@
 //! Locks are taken in the order state, entry, blocks. None is held during a call of the host's files that
 //! takes time, nor while a blob store is asked.
 
+use crate::apart;
 use crate::blocks::{BLOCKS, Blocks, SECTORS, sectors};
 use crate::capture::{Capture, NAMING_SYNCS};
 use crate::collecting::Collecting;
@@ -303,6 +304,7 @@ impl Shared {
 
     /// Stops this writer: a newer one has the blobs.
     pub fn fence(&self) {
+        apart::note_overtaken(&*self.local);
         let _state = self.state();
         self.is_fenced.store(true, Ordering::Release);
     }

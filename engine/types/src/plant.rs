@@ -77,6 +77,8 @@ pub enum Bug {
     KeptUnverified,
     /// Blobs that the next manifest names are taken for what earlier writers have left.
     SweepEarly,
+    /// A folder that others have overtaken goes on.
+    JoinUnfenced,
     /// A warm-up leaves out the last ranges of a file.
     WarmShort,
     /// A manifest names the files of the one before, with a later position of the log.
@@ -96,7 +98,7 @@ pub enum Bug {
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 42] = [
+pub const BUGS: [(&str, Bug); 43] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -131,6 +133,7 @@ pub const BUGS: [(&str, Bug); 42] = [
     ("ahead-shift", Bug::AheadShift),
     ("kept-unverified", Bug::KeptUnverified),
     ("sweep-early", Bug::SweepEarly),
+    ("join-unfenced", Bug::JoinUnfenced),
     ("warm-short", Bug::WarmShort),
     ("stale-manifest", Bug::StaleManifest),
     ("fence-late", Bug::FenceLate),

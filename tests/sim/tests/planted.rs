@@ -60,6 +60,7 @@ fn every_planted_bug_is_found() {
         "warm-short",
         "kept-unverified",
         "sweep-early",
+        "join-unfenced",
         "stale-manifest",
         "fence-late",
         "follow-gap",

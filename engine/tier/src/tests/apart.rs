@@ -102,6 +102,10 @@ fn a_folder_that_was_overtaken_is_stopped_when_it_joins() {
     assert_eq!(small.add(5).unwrap_err().reason(), Some(Reason::Fenced));
     other.check(&other.records.clone());
     drop(small);
+    world.go_away(Fault::Refused);
+    let error = world.open(options()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "it knows that it was stopped: {error}");
+    world.come_back();
     assert_eq!(world.open(options()).err().unwrap().reason(), Some(Reason::Fenced));
 }
 

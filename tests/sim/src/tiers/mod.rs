@@ -8,6 +8,7 @@
 pub mod blobs;
 mod branches;
 pub mod machine;
+mod older;
 mod past;
 mod reader;
 pub mod run;

@@ -422,7 +422,7 @@ impl Run {
         self.restart_if_ended();
     }
 
-    fn holds_commits(&self) -> bool {
+    pub(super) fn holds_commits(&self) -> bool {
         self.options.blobs.as_ref().is_some_and(|blobs| blobs.options.holds_commits)
     }
 
@@ -512,36 +512,6 @@ impl Run {
         self.tell(|| "another machine takes over".into());
         self.count("takeovers", 1);
         self.start();
-    }
-
-    /// What the older writer does: it may commit on its own disk until it is told, and never afterwards.
-    fn write_older(&mut self) {
-        let Some(older) = self.older.take() else { return };
-        let Some(db) = older.db.clone() else { return };
-        for _ in 0..self.random.below(40) {
-            if older.uploading.poll(&db, 4) {
-                self.clock.advance_us(20_000);
-            }
-        }
-        older.uploading.give_up();
-        let key = self.random.between(500, 600);
-        let sql = format!("replace into t values ({key}, 1, '{}')", text_of(key, 1));
-        let outcome = drive(&self.clock, db.session().execute(&sql, &[])).map(drop);
-        self.tell(|| format!("the older writer: {outcome:?}"));
-        match outcome {
-            Ok(()) if self.is_told => {
-                self.fail("the older writer commits after it was told".into());
-            }
-            Ok(()) if self.holds_commits() => {
-                self.fail("the older writer acknowledges what the newer one has not".into());
-            }
-            Err(error) if error.kind() == ErrorKind::InUse => {
-                self.is_told = true;
-                self.count("fenced", 1);
-            }
-            _ => {}
-        }
-        self.older = Some(older);
     }
 
     fn close(&mut self) {
