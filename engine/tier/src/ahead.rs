@@ -20,7 +20,7 @@ use nacre_types::plant::{self, Bug};
 use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// Most bytes of a request.
@@ -86,25 +86,24 @@ pub(crate) fn begin(shared: &Arc<Shared>, entry: &Arc<Entry>, ranges: &[Range<u6
 
 /// Takes answers that have come, and begins the next requests.
 pub(crate) fn advance(shared: &Shared) {
-    let mut flights = locked(&shared.flights);
-    if flights.is_empty() {
-        return;
-    }
-    let mut flying = 0;
-    // Given up after the lock: the last owner may be this one.
-    let mut kept = Vec::new();
-    flights.retain(|flight| {
-        let Some(flight) = flight.upgrade() else { return false };
+    // Answers are written to the disk without the lock, and given up without it: the last owner may be this one.
+    let all: Vec<Arc<Flight>> = {
+        let mut flights = locked(&shared.flights);
+        flights.retain(|flight| flight.strong_count() > 0);
+        flights.iter().filter_map(Weak::upgrade).collect()
+    };
+    let (mut flying, mut landed) = (0, Vec::new());
+    for flight in &all {
         if flying < AT_ONCE || !flight.is_planned() {
-            let has_landed = flight.poll(shared, None);
-            flying += usize::from(!has_landed);
-            kept.push(flight);
-            return !has_landed;
+            match flight.poll(shared, None) {
+                true => landed.push(Arc::as_ptr(flight)),
+                false => flying += 1,
+            }
         }
-        true
-    });
-    debug_assert!(flying <= flights.len(), "{flying} of {} requests fly", flights.len());
-    drop(flights);
+    }
+    if !landed.is_empty() {
+        locked(&shared.flights).retain(|flight| !landed.contains(&flight.as_ptr()));
+    }
 }
 
 /// The request that has, or will have, the first block of `wanted`; otherwise the end of the blocks that no
@@ -130,12 +129,21 @@ pub(crate) fn flying(shared: &Shared, file: u64, wanted: &Range<u64>) -> Result<
 }
 
 impl Flight {
+    /// Its stage, unless another caller is looking for its answer.
+    fn stage(&self) -> Option<MutexGuard<'_, Stage>> {
+        match self.stage.try_lock() {
+            Ok(stage) => Some(stage),
+            Err(TryLockError::Poisoned(panicked)) => Some(panicked.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     fn is_planned(&self) -> bool {
-        matches!(*locked(&self.stage), Stage::Planned)
+        self.stage().is_some_and(|stage| matches!(*stage, Stage::Planned))
     }
 
     fn has_landed(&self) -> bool {
-        matches!(*locked(&self.stage), Stage::Landed)
+        self.stage().is_some_and(|stage| matches!(*stage, Stage::Landed))
     }
 
     /// Waits until the answer has come, right or wrong.
@@ -155,7 +163,8 @@ impl Flight {
                 waiting.push(waker.clone());
             }
         }
-        let mut stage = locked(&self.stage);
+        // Another caller wakes all that wait once the answer has come.
+        let Some(mut stage) = self.stage() else { return false };
         if let Stage::Planned = *stage {
             let (blobs, name, range) =
                 (shared.blobs.clone(), self.blob.clone(), self.range.clone());
