@@ -223,11 +223,20 @@ test.for(['the right to write is taken away', 'the bucket vanishes'])(
 );
 
 test('objects beside a database are left alone', async () => {
-  const modified = new Date();
-  const bytes = Buffer.from('not a database');
-  s3.objects.set('bucket/shop/photo.jpg', { bytes, tag: '"1"', number: undefined, modified });
   await filled();
-  expect(String(s3.objects.get('bucket/shop/photo.jpg')!.bytes)).toBe('not a database');
+  const modified = new Date();
+  const bytes = Buffer.from('not a blob of it');
+  const names = ['photo.jpg', '00000001/photo.jpg'].map((name) => `bucket/shop/${name}`);
+  for (const name of names) {
+    s3.objects.set(name, { bytes, tag: '"1"', number: undefined, modified });
+  }
+  // The sixteenth writer looks at once for what others have left.
+  for (let number = 2; number <= 17; number += 1) {
+    await (await connect(emptyFolder(), { blobs: blobs() })).close();
+  }
+  expect(names.map((name) => String(s3.objects.get(name)?.bytes))).toEqual(
+    names.map(() => String(bytes)),
+  );
   expect(await keys(await attached())).toHaveLength(1_000);
 });
 

@@ -68,7 +68,14 @@ pub(crate) fn read(
 }
 
 /// The parts of ranges of a file that no block has.
-pub(crate) fn absent(shared: &Shared, entry: &Entry, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(crate) fn absent(
+    shared: &Arc<Shared>,
+    entry: &Entry,
+    ranges: &[Range<u64>],
+) -> Vec<Range<u64>> {
+    let size = shared.blocks().block_bytes();
+    // What is said to be here is read without a request. A disk that cannot be read says so then.
+    kept::verify(shared, entry, ranges.iter().flat_map(|range| blocks_of(range, size))).ok();
     let blocks = shared.blocks();
     let size = blocks.sector_bytes();
     let is_absent = |number: &u64| {

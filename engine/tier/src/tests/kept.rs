@@ -115,3 +115,21 @@ fn blocks_of_files_that_are_gone_are_free() {
     blobs.fail(0, u64::MAX, Fault::Refused);
     assert_eq!(small.read(9).unwrap(), bytes_of(9));
 }
+
+#[test]
+fn what_is_told_to_be_here_is_read_without_requests() {
+    let (files, blobs) = with_blocks();
+    damage(&files, BLOCKS, 700);
+    let small = Small::open(&files, &blobs, all_blocks()).unwrap();
+    let absent: u64 = (1..=FILES)
+        .map(|number| {
+            let file = small.tier.open(&name_of(number)).unwrap();
+            let len = file.len().unwrap();
+            let parts = file.absent(&[0..len]);
+            parts.iter().map(|part| part.end - part.start).sum::<u64>()
+        })
+        .sum();
+    assert_eq!(absent, 64, "the sector that is not what it was");
+    (1..=FILES).for_each(|number| assert_eq!(small.read(number).unwrap(), bytes_of(number)));
+    assert_eq!(small.tier.reads().requests, 1);
+}
