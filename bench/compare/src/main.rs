@@ -9,6 +9,7 @@ mod beside_duckdb;
 mod bulk_insert;
 mod cells;
 mod commit;
+mod counted;
 mod disk_size;
 mod duckdb;
 mod io;

@@ -6,9 +6,9 @@
 //! with the bucket and without. `tools/bench-tier.mjs` starts the server, the link and the peer,
 //! DataFusion over the same rows as Parquet in the same bucket.
 
+use crate::counted::Counted;
 use crate::measure::{Folder, Outcome, check, median, timed};
 use crate::options::Options;
-use crate::tier_open::Counted;
 use crate::tpch_data;
 use nacre_blobs::{BlobOptions, open_blobs};
 use nacre_native::block_on;

@@ -2,17 +2,16 @@
 //! seconds and requests of a large one, and of one of a tenth. `tools/bench-tier-open.mjs` starts the server and the
 //! link. Rows have bytes that nothing compresses; the writer's disk is limited, so that only the bucket has them all.
 
+use crate::counted::Counted;
 use crate::measure::{Folder, Outcome, median, timed};
 use crate::options::Options;
 use crate::tier::{blobs_at, open_over};
 use nacre_native::block_on;
 use nacre_testing::Random;
-use nacredb::host::{Answer, BlobInfo, BlobStore, Tag, WriteIf};
-use nacredb::{Batch, Blobs, OnDuplicate, Value, Vector};
-use std::ops::Range;
+use nacredb::{Batch, OnDuplicate, Value, Vector};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 const CREATE: &str =
     "create table event (id bigint primary key, kind int not null, body blob not null, key (kind))";
@@ -37,10 +36,9 @@ pub fn run(options: &Options) -> Outcome<()> {
     for round in 0..rounds {
         for (name, rows, times, requests, received) in &mut opened {
             let at = folder.join(&format!("{name}-{round}"));
-            let (counted, seconds) = first_row(&at, name, random.below(*rows) as i64)?;
+            let (asked, bytes, seconds) = first_row(&at, name, random.below(*rows) as i64)?;
             times.push(seconds);
-            *requests = counted.requests.load(Ordering::Relaxed);
-            *received = counted.bytes.load(Ordering::Relaxed);
+            (*requests, *received) = (asked, bytes);
             std::fs::remove_dir_all(&at)?;
         }
     }
@@ -101,8 +99,8 @@ fn body(random: &mut Random) -> Value {
     Value::Binary(words.flatten().collect())
 }
 
-/// Opens a database on an empty machine behind the link, and reads a row. Returns seconds, and what was asked.
-fn first_row(path: &Path, prefix: &str, id: i64) -> Outcome<(Arc<Counted>, f64)> {
+/// Opens a database on an empty machine behind the link, and reads a row. Returns requests, bytes and seconds.
+fn first_row(path: &Path, prefix: &str, id: i64) -> Outcome<(u64, u64, f64)> {
     let mut blobs = blobs_at("NACRE_BENCH_LINK", prefix)?;
     let counted = Counted::over(&mut blobs);
     let (db, seconds) = timed(|| {
@@ -114,67 +112,8 @@ fn first_row(path: &Path, prefix: &str, id: i64) -> Outcome<(Arc<Counted>, f64)>
             rows => Err(format!("{rows} rows have the id {id}").into()),
         }
     })?;
-    let asked = Arc::new(Counted {
-        requests: counted.requests.load(Ordering::Relaxed).into(),
-        bytes: counted.bytes.load(Ordering::Relaxed).into(),
-        inner: counted.inner.clone(),
-    });
+    let requests = counted.requests.load(Ordering::Relaxed);
+    let bytes = counted.bytes.load(Ordering::Relaxed);
     block_on(db.close())?;
-    Ok((asked, seconds))
-}
-
-/// Counts the requests that a blob store is asked, and the bytes that are read.
-pub(crate) struct Counted {
-    inner: Arc<dyn BlobStore>,
-    pub requests: AtomicU64,
-    pub bytes: AtomicU64,
-}
-
-impl Counted {
-    /// Counts what is asked of a database's blobs from here on.
-    pub fn over(blobs: &mut Blobs) -> Arc<Counted> {
-        let (requests, bytes) = Default::default();
-        let counted = Arc::new(Counted { inner: blobs.store.clone(), requests, bytes });
-        blobs.store = counted.clone();
-        counted
-    }
-
-    fn count(&self) -> &dyn BlobStore {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        &*self.inner
-    }
-
-    fn received(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
-
-impl BlobStore for Counted {
-    fn read<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>> {
-        Box::pin(async {
-            let bytes = self.count().read(name, range).await?;
-            self.received(bytes.len());
-            Ok(bytes)
-        })
-    }
-
-    fn read_all<'a>(&'a self, name: &'a str) -> Answer<'a, (Vec<u8>, Tag)> {
-        Box::pin(async {
-            let (bytes, tag) = self.count().read_all(name).await?;
-            self.received(bytes.len());
-            Ok((bytes, tag))
-        })
-    }
-
-    fn write<'a>(&'a self, name: &'a str, bytes: Arc<[u8]>, when: WriteIf) -> Answer<'a, Tag> {
-        self.count().write(name, bytes, when)
-    }
-
-    fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Vec<BlobInfo>> {
-        self.count().list(prefix)
-    }
-
-    fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
-        self.count().remove(name)
-    }
+    Ok((requests, bytes, seconds))
 }

@@ -13,6 +13,7 @@ use crate::at_once::AT_ONCE;
 use crate::blocks::{blocks_of, merged};
 use crate::entry::Entry;
 use crate::evict;
+use crate::kept;
 use crate::manifest::blob_name;
 use crate::shared::{Flight, Pins, Shared, Signal, Stage, locked, pins};
 use nacre_host::{Ahead, Resident, Result};
@@ -201,6 +202,6 @@ impl Flight {
             let by = size.min(bytes.len() / 2);
             bytes.rotate_left(by);
         }
-        shared.fill(&self.entry, &self.pins.slots, (self.range.start, self.len), &bytes)
+        kept::fill(shared, &self.entry, &self.pins.slots, (self.range.start, self.len), &bytes)
     }
 }

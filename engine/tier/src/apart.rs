@@ -1,17 +1,16 @@
 //! Opening without the blob store: a folder that was attached before goes on with what it has, and joins the writers
-//! once the blob store answers.
+//! once the blob store answers (`join`).
 //!
 //! A copy of the newest manifest in the folder says what is in the blob store. Until a number is taken, nothing is
 //! uploaded, no file leaves, and what is fetched is what the copy names. Another writer may have taken over meanwhile:
 //! then the folder is stopped when it joins, and the commits that it acknowledged since are only there, as those are
 //! of a writer that was cut off while it was open.
 
-use crate::attach::Attach;
 use crate::claim::Claim;
 use crate::manifest::{MANIFEST, Manifest};
 use crate::shared::Shared;
 use nacre_host::{Clock, LocalFile, LocalStore, ReadRange};
-use nacre_types::{Error, ErrorKind, Reason, Result};
+use nacre_types::{ErrorKind, Result};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -71,33 +70,6 @@ pub(crate) fn note_overtaken(store: &dyn LocalStore) {
         claim.replace(store, Claim { is_overtaken: true, ..claim })
     });
     drop(noted);
-}
-
-/// Takes a number.
-///
-/// # Errors
-/// `in_use` with [`Reason::Fenced`] if another writer has had the blobs since; `unavailable`; otherwise as
-/// [`Tier::open`](crate::Tier::open), and nothing is uploaded any more.
-pub(crate) async fn join(shared: &Shared) -> Result<()> {
-    let attach = Attach::of(shared);
-    let token = shared.entropy.next_u64() | 1;
-    let taken = match attach.take(token).await {
-        Ok(Some(taken)) if !taken.is_filling => taken,
-        Ok(_) => return Err(Error::new(ErrorKind::Unavailable, "others take over these blobs")),
-        Err(error) => {
-            if error.reason() == Some(Reason::Fenced) {
-                shared.fence();
-            } else if error.kind() != ErrorKind::Unavailable {
-                shared.state().damage = Some(error.clone());
-            }
-            return Err(error);
-        }
-    };
-    let claim = Claim::read(&*shared.local)?.unwrap_or_default();
-    claim.replace(&*shared.local, Claim { confirmed: taken.manifest.writer, ..claim })?;
-    note(shared, &taken.manifest).ok();
-    shared.note_number(taken.manifest, taken.tag);
-    Ok(())
 }
 
 /// What a future answers, if it does until a time.

@@ -324,7 +324,7 @@ async fn fetch_run(
         true => drop(shared.reads.bytes_warmed.fetch_add(bytes.len() as u64, Ordering::Relaxed)),
         false => shared.count_bytes(bytes.len()),
     }
-    shared.fill(entry, &pins.slots, (range.start, len), &bytes)?;
+    kept::fill(shared, entry, &pins.slots, (range.start, len), &bytes)?;
     held.slots.append(&mut pins.slots);
     Ok(count)
 }

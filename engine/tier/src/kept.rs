@@ -1,4 +1,4 @@
-//! Which blocks the slots have, noted beside them, so that the next instance begins with the blocks of this one.
+//! Fills the slots of blocks, and notes which blocks they have, so that the next instance begins with the blocks of this one.
 //! `docs/FORMAT.md` describes the file.
 //!
 //! Nothing is synced, and the notes and the blocks may be lost independently of each other: a note has the
@@ -32,8 +32,42 @@ fn identity(blob: &Blob, file: &str) -> (u64, u64) {
     (checksum(blob_name(blob.writer, file).as_bytes()), blob.checksum)
 }
 
+/// Writes the bytes of whole sectors of a file to the slots of their blocks, which a pin holds: from an offset of
+/// the file on, which has a length.
+pub(crate) fn fill(
+    shared: &Shared,
+    entry: &Entry,
+    slots: &[usize],
+    (from, len): (u64, u64),
+    bytes: &[u8],
+) -> Result<()> {
+    let file = shared.block_file()?;
+    let (size, sector) = {
+        let blocks = shared.blocks();
+        (blocks.block_bytes(), blocks.sector_bytes())
+    };
+    debug_assert!(from % sector == 0, "{from} is in the middle of a sector");
+    let (mut at, mut left) = (from, bytes);
+    for slot in slots {
+        let skip = at % size;
+        let (part, others) = left.split_at(left.len().min((size - skip) as usize));
+        file.write(*slot as u64 * size + skip, part)?;
+        let end = skip + part.len() as u64;
+        at += part.len() as u64;
+        left = others;
+        // What would follow the end of the file is there, too.
+        let end = if at == len { SECTORS } else { end / sector };
+        let first = skip / sector;
+        let sums = sums(shared, first, part, sector);
+        shared.blocks().fill(*slot, sectors(first, end), &sums);
+    }
+    debug_assert!(left.is_empty(), "{} bytes have no slot", left.len());
+    note(shared, entry, slots);
+    Ok(())
+}
+
 /// The checksums of the sectors of a block whose bytes begin with one of them.
-pub(crate) fn sums(shared: &Shared, first: u64, bytes: &[u8], sector: u64) -> Sums {
+fn sums(shared: &Shared, first: u64, bytes: &[u8], sector: u64) -> Sums {
     let mut sums = [sum(&[]); SECTORS as usize];
     if keeps(shared) {
         for (place, bytes) in (first as usize..).zip(bytes.chunks(sector as usize)) {
@@ -97,7 +131,7 @@ fn away(shared: &Shared) -> Map<(u64, u64), u64> {
 }
 
 /// Notes what slots have, which pins hold. A failure is not the caller's: what is not noted is fetched again.
-pub(crate) fn note(shared: &Shared, entry: &Entry, slots: &[usize]) {
+fn note(shared: &Shared, entry: &Entry, slots: &[usize]) {
     if !keeps(shared) {
         return;
     }

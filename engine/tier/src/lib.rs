@@ -39,6 +39,7 @@ mod file;
 mod follow;
 mod history;
 mod hold;
+mod join;
 mod kept;
 mod lease;
 mod leasing;

@@ -4,12 +4,10 @@
 //! Locks are taken in the order state, entry, blocks. None is held during a call of the host's files that
 //! takes time, nor while a blob store is asked.
 
-use crate::apart;
-use crate::blocks::{BLOCKS, Blocks, SECTORS, sectors};
+use crate::blocks::{BLOCKS, Blocks};
 use crate::capture::{Capture, NAMING_SYNCS};
 use crate::collecting::Collecting;
 use crate::entry::{Entry, Kind, Meta};
-use crate::kept;
 use crate::leasing::Leasing;
 use crate::manifest::Manifest;
 use crate::options::TierOptions;
@@ -212,40 +210,6 @@ impl Shared {
         Ok(self.blocks().set_file(file))
     }
 
-    /// Writes the bytes of whole sectors of a file to the slots of their blocks, which a pin holds: from an offset of
-    /// the file on, which has a length.
-    pub fn fill(
-        &self,
-        entry: &Entry,
-        slots: &[usize],
-        (from, len): (u64, u64),
-        bytes: &[u8],
-    ) -> Result<()> {
-        let file = self.block_file()?;
-        let (size, sector) = {
-            let blocks = self.blocks();
-            (blocks.block_bytes(), blocks.sector_bytes())
-        };
-        debug_assert!(from % sector == 0, "{from} is in the middle of a sector");
-        let (mut at, mut left) = (from, bytes);
-        for slot in slots {
-            let skip = at % size;
-            let (part, others) = left.split_at(left.len().min((size - skip) as usize));
-            file.write(*slot as u64 * size + skip, part)?;
-            let end = skip + part.len() as u64;
-            at += part.len() as u64;
-            left = others;
-            // What would follow the end of the file is there, too.
-            let end = if at == len { SECTORS } else { end / sector };
-            let first = skip / sector;
-            let sums = kept::sums(self, first, part, sector);
-            self.blocks().fill(*slot, sectors(first, end), &sums);
-        }
-        debug_assert!(left.is_empty(), "{} bytes have no slot", left.len());
-        kept::note(self, entry, slots);
-        Ok(())
-    }
-
     /// Notes a request for bytes of a file.
     pub fn count_request(&self) {
         self.reads.requests.fetch_add(1, Ordering::Relaxed);
@@ -304,7 +268,6 @@ impl Shared {
 
     /// Stops this writer: a newer one has the blobs.
     pub fn fence(&self) {
-        apart::note_overtaken(&*self.local);
         let _state = self.state();
         self.is_fenced.store(true, Ordering::Release);
     }

@@ -10,6 +10,7 @@ use crate::collect;
 use crate::entry::{Entry, Kind};
 use crate::evict;
 use crate::history;
+use crate::join;
 use crate::manifest::{
     Blob, Chunk, Dropped, MANIFEST, Manifest, Mark, Origin, Piece, blob_name, piece_name,
 };
@@ -255,7 +256,7 @@ fn leaving(state: &mut State, keeps_history: bool) -> Vec<Arc<Entry>> {
 
 async fn run(shared: &Shared, job: Job) -> Result<()> {
     match job {
-        Job::Join => Box::pin(apart::join(shared)).await,
+        Job::Join => Box::pin(join::join(shared)).await,
         Job::Leave(entries) => {
             let now_ns = shared.clock.monotonic_ns();
             for entry in entries {
@@ -363,7 +364,7 @@ async fn replace_manifest(shared: &Shared) -> Result<()> {
                 shared.state().tag = Some(tag);
                 return Err(error);
             }
-            shared.fence();
+            join::stop(shared);
             return Err(Error::fenced());
         }
         Err(error) => return Err(error),
