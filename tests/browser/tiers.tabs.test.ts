@@ -211,6 +211,34 @@ test('a query waits for blobs that are away for a while, and a commit does not',
   expect(await numbers(reader, 'select count(*) as n from item')).toEqual([40_001]);
 });
 
+test('a page that is reloaded without a network has its rows, and what it had fetched', async () => {
+  const first = await machine();
+  await open(first, 'opfs://shop', { blobLag: 0 });
+  await fill(first, 40_000);
+  await first.evaluate(() => window.db.close());
+
+  // It downloads the log only, and then what it reads.
+  const page = await machine();
+  const options = { diskLimit: 8 * LIMIT, blobLag: 0 };
+  await open(page, 'opfs://shop', options);
+  const expected = [40_000, 40_000, (40_000 * 39_999) / 2];
+  expect(await numbers(page, SUMS)).toEqual(expected);
+  await page.evaluate(() => window.db.query("insert into item values (-1, 'before')"));
+  s3.state.isAway = true;
+  await page.reload();
+  await page.waitForFunction(() => window.nacredb !== undefined);
+  await open(page, 'opfs://shop', options);
+  await page.evaluate(() => window.db.query("insert into item values (-2, 'meanwhile')"));
+  const more = [expected[0]! + 2, expected[1]! + 2, expected[2]! - 3];
+  expect(await numbers(page, SUMS)).toEqual(more);
+  s3.state.isAway = false;
+  await page.evaluate(() => window.db.upload());
+
+  const reader = await machine();
+  await open(reader, 's3://bucket/shop');
+  expect(await numbers(reader, SUMS)).toEqual(more);
+});
+
 test('without CORS rules the error says what they must allow', async () => {
   await s3.stop();
   s3 = await startS3({ origin: null });
