@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- tier-open [--gb N] [--rounds N]`: opens a database in a bucket on an empty machine, behind
- * a link of 20 ms and 100 Mbit/s, and one of a tenth of its size. The bucket needs about the bytes of the
+ * `npm run bench -- tier-open [--rows N] [--rounds N]`: opens a database in a bucket on an empty machine, behind
+ * a link of 20 ms and 100 Mbit/s, and one of a tenth of its rows of 2 kB. The bucket needs about the bytes of the
  * database on this disk, and a gigabyte more. The workload is `bench/compare/src/tier_open.rs`.
  */
 

@@ -21,10 +21,9 @@ const BATCH_ROWS: u64 = 8_192;
 const DISK_LIMIT: u64 = 1 << 30;
 
 pub fn run(options: &Options) -> Outcome<()> {
-    let gb: f64 = options.get("gb", 5.0)?;
+    let rows: u64 = options.get("rows", 2_500_000)?;
     let rounds: usize = options.get("rounds", 5)?;
     let folder = Folder::new("tier-open")?;
-    let rows = (gb * 1e9) as u64 / BODY_BYTES as u64;
     let mut opened = Vec::new();
     for (name, rows) in [("tenth", rows / 10), ("large", rows)] {
         let (bytes, seconds) = timed(|| write(&folder.join("writer"), name, rows))?;
@@ -45,8 +44,9 @@ pub fn run(options: &Options) -> Outcome<()> {
     let [tenth, large] = &mut opened[..] else { return Err("two databases were written".into()) };
     let (small_s, large_s) = (median(&mut tenth.2), median(&mut large.2));
     println!(
-        "tier-open: gb={gb:.1} first_row_s={large_s:.3} requests={} kib={} tenth_s={small_s:.3} \
+        "tier-open: gb={:.1} first_row_s={large_s:.3} requests={} kib={} tenth_s={small_s:.3} \
          tenth_requests={} tenth_kib={} ratio={:.2}",
+        (rows * BODY_BYTES as u64) as f64 / 1e9,
         large.3,
         large.4 / 1_024,
         tenth.3,
