@@ -79,7 +79,8 @@ fn profiled(session: &mut Session, statement: &str) -> String {
     let lines = run(session, &format!("profile {statement}")).unwrap().to_rows();
     let access = lines[0][3].to_string();
     assert!(lines[1..].iter().all(|line| !line[3].to_string().contains("blob_")), "{lines:?}");
-    access.split(' ').filter(|word| word.starts_with("blob_")).collect::<Vec<_>>().join(" ")
+    let is_read = |word: &&str| ["blob_", "read_"].iter().any(|start| word.starts_with(start));
+    access.split(' ').filter(is_read).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -95,8 +96,11 @@ fn a_profile_tells_what_came_from_the_blobs() {
     {
         assert!(access.contains(&format!("blob_{name}={count}")), "{access} {reads:?}");
     }
-    assert!(access.contains("read_bytes="), "{access}");
-    assert_eq!(profiled(&mut session, sum), "", "all of it is in memory");
+    assert_eq!(profiled(&mut session, sum), "");
+    let lengths = "select sum(length(s)) from t";
+    let access = profiled(&mut session, lengths);
+    assert!(access.contains("read_bytes=") && access.contains("blob_bytes="), "{access}");
+    assert_eq!(profiled(&mut session, lengths), "", "all of it is in memory");
 }
 
 #[test]
