@@ -31,7 +31,7 @@ const SWEEPS_AT_ONCE: u64 = 16;
 impl Collecting {
     /// What the writer with a number begins with.
     pub fn of(writer: u64, now_ns: u64) -> Collecting {
-        let is_soon = writer % SWEEPS_AT_ONCE == 0;
+        let is_soon = writer.is_multiple_of(SWEEPS_AT_ONCE);
         let sweep_ns = now_ns.saturating_add(if is_soon { 0 } else { SWEEP_AFTER_NS });
         Collecting { sweep_ns: (writer > 1).then_some(sweep_ns), ..Collecting::default() }
     }
