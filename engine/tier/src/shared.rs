@@ -91,6 +91,9 @@ pub(crate) struct State {
     pub capture: Option<Capture>,
     /// When the oldest change was made that no capture has.
     pub changed_ns: Option<u64>,
+    /// When the last capture was taken, and how long its upload took.
+    pub taken_ns: u64,
+    pub upload_ns: u64,
     /// Whether the next capture is taken at once.
     pub is_hurried: bool,
     /// Number of failures since the last success.

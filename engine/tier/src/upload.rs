@@ -160,7 +160,7 @@ fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
         }
     }
     if state.capture.is_none() {
-        let lag_ns = shared.options.lag.as_nanos() as u64;
+        let lag_ns = lag_ns(shared.options.lag, state.upload_ns);
         let due_ns = state.changed_ns.map(|changed_ns| changed_ns.saturating_add(lag_ns));
         let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns || state.is_hurried);
         if is_due {
@@ -181,6 +181,7 @@ fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
                 return Err(Rest::UntilWoken);
             }
             state.capture = capture;
+            state.taken_ns = now_ns;
         } else if let Some(work) = collect::next(shared, &state) {
             return Ok(Job::Collect(work));
         } else {
@@ -197,6 +198,13 @@ fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
         Job::Manifest if shared.keeps_history() && is_due(&state.remote, capture) => Job::History,
         job => job,
     })
+}
+
+/// Time from a commit to the capture that has it: the upload ends within the lag if it takes no longer than the last
+/// one, twice, and not more than half of the lag.
+fn lag_ns(lag: Duration, upload_ns: u64) -> u64 {
+    let lag_ns = lag.as_nanos() as u64;
+    lag_ns - upload_ns.saturating_mul(2).min(lag_ns / 2)
 }
 
 /// Whether a history is to be written before a capture takes the place of what it has.
@@ -383,6 +391,7 @@ fn accept(shared: &Shared, manifest: Manifest, tag: Tag, is_done: bool) {
         );
         if is_done {
             state.capture = None;
+            state.upload_ns = shared.clock.monotonic_ns().saturating_sub(state.taken_ns);
         }
         state.collected.retain(|name| manifest.dropped.iter().any(|left| left.name == *name));
         // Before anything leaves because of it. A failure: the blob store must be asked when it is opened.
@@ -565,4 +574,18 @@ pub(crate) fn remove(shared: &Shared, name: &str) -> Result<()> {
         shared.blocks().forget(entry.id);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upload_begins_in_time_to_end_within_the_lag() {
+        let (second, ms) = (Duration::from_secs(1), 1_000_000);
+        assert_eq!(lag_ns(second, 0), 1_000 * ms);
+        assert_eq!(lag_ns(second, 100 * ms), 800 * ms);
+        assert_eq!(lag_ns(second, u64::MAX), 500 * ms, "at least half of it");
+        assert_eq!(lag_ns(Duration::ZERO, 100 * ms), 0);
+    }
 }
