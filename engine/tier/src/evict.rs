@@ -128,8 +128,8 @@ fn coldest(state: &State, before: u64) -> Option<Arc<Entry>> {
 /// The files whose bytes may leave: the newest manifest names the file, and so does the log.
 fn can_leave(state: &State) -> impl Iterator<Item = &Arc<Entry>> {
     // Without the blob store it is not known what became of the blobs.
-    let is_apart = state.is_apart;
-    state.files.values().filter(move |_| !is_apart).filter(|entry| {
+    let may_leave = !state.is_apart;
+    state.files.values().filter(move |entry| {
         let meta = entry.meta();
         let is_named = meta.is_named && !meta.is_removed && !meta.is_dirty;
         let remote = state.remote.files.get(&entry.name);
@@ -137,6 +137,6 @@ fn can_leave(state: &State) -> impl Iterator<Item = &Arc<Entry>> {
             (remote.writer, remote.checksum) == (blob.writer, blob.checksum)
         });
         let may = is_remote || plant::is(Bug::EvictUnuploaded);
-        entry.kind == Kind::Data && meta.is_here && is_named && may
+        may_leave && entry.kind == Kind::Data && meta.is_here && is_named && may
     })
 }

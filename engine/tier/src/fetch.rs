@@ -320,9 +320,10 @@ async fn fetch_run(
     if bytes.len() as u64 != range.end - range.start {
         return Err(Error::corrupt(format!("{name}: {} bytes for {range:?}", bytes.len())));
     }
-    match is_warming {
-        true => drop(shared.reads.bytes_warmed.fetch_add(bytes.len() as u64, Ordering::Relaxed)),
-        false => shared.count_bytes(bytes.len()),
+    if is_warming {
+        shared.reads.bytes_warmed.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    } else {
+        shared.count_bytes(bytes.len());
     }
     kept::fill(shared, entry, &pins.slots, (range.start, len), &bytes)?;
     held.slots.append(&mut pins.slots);

@@ -1,5 +1,5 @@
-//! Fills the slots of blocks, and notes which blocks they have, so that the next instance begins with the blocks of this one.
-//! `docs/FORMAT.md` describes the file.
+//! Fills the slots of blocks, and notes which blocks they have, so that the next instance begins with the blocks of
+//! this one. `docs/FORMAT.md` describes the file of notes.
 //!
 //! Nothing is synced, and the notes and the blocks may be lost independently of each other: a note has the
 //! checksums of the sectors, and each sector is verified before it is first read. A note names the blob, whose bytes
@@ -212,7 +212,7 @@ fn encode(identity: (u64, u64), noted: ((u64, u64), Sectors, Sums, bool)) -> [u8
     let mut out = Vec::with_capacity(NOTE_BYTES);
     out.put_u64(identity.0);
     out.put_u64(identity.1);
-    // A block has sectors of 512 bytes at least, so its number has no use for the upper bits.
+    // A block has 512 bytes at least, so its number has no use for the upper bits.
     out.put_u64(number << 16 | u64::from(filled) << 8 | u64::from(is_hot));
     sums.iter().for_each(|sum| out.put_u32(*sum));
     sealed(out)
