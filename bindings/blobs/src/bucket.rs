@@ -35,6 +35,8 @@ pub(crate) struct Bucket {
     pub(crate) prefix: String,
     pub(crate) retry_for: Duration,
     pub(crate) refreshing: Option<Arc<Refreshing>>,
+    /// Whether the application signs requests itself.
+    pub(crate) is_presigned: bool,
 }
 
 impl Bucket {
@@ -69,9 +71,11 @@ impl Bucket {
             (Ok(answer), seen) => Ok((answer, seen)),
             (Err(error), seen) => {
                 let mut failure = Failure::of(call, &error, &seen);
-                if let (true, Some(refreshing)) = (failure.is_refused, &self.refreshing) {
-                    refreshing.refuse(seen.credentials);
-                    failure.is_renewable = true;
+                if failure.is_refused {
+                    if let Some(refreshing) = &self.refreshing {
+                        refreshing.refuse(seen.credentials);
+                    }
+                    failure.is_renewable = self.is_presigned || self.refreshing.is_some();
                 }
                 Err(failure)
             }

@@ -3,7 +3,9 @@
 //!
 //! Neither proxies nor redirects are followed.
 
+use crate::credentials::Credentials;
 use crate::options::BlobOptions;
+use crate::presign::Presigning;
 use crate::seen::{self, Seen};
 use crate::tls;
 use async_trait::async_trait;
@@ -39,6 +41,7 @@ const KEEP_IDLE: Duration = Duration::from_secs(20);
 pub(crate) struct Connector {
     client: Client<HttpsConnector<Tcp>, Sending>,
     idle: Duration,
+    presigning: Presigning,
 }
 
 impl Connector {
@@ -59,7 +62,11 @@ impl Connector {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(KEEP_IDLE)
             .build(https);
-        Ok(Connector { client, idle: options.idle_timeout })
+        let presigning = Presigning(match &options.credentials {
+            Credentials::Presigned(signer) => Some(signer.clone()),
+            _ => None,
+        });
+        Ok(Connector { client, idle: options.idle_timeout, presigning })
     }
 
     /// Sends a request, and waits for the head of its answer.
@@ -106,6 +113,7 @@ impl HttpService for Connector {
             *seen = Seen { authority, credentials, ..Seen::default() };
         }
         let is_list = request.uri().query().is_some_and(is_list);
+        self.presigning.sign(&mut request).await?;
         let response = match self.send(request).await {
             Ok(response) => response,
             Err(error) => {

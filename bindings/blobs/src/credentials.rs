@@ -1,6 +1,7 @@
 //! Credentials: as a value, from the environment, or from a function of the application that is asked
 //! again before they expire and when the server refuses them.
 
+use crate::presign::UrlSigner;
 use crate::seen;
 use async_trait::async_trait;
 use nacre_host::{Error, Result};
@@ -79,6 +80,9 @@ pub enum Credentials {
     /// A function, which is asked when a credential is needed first, a minute before it expires, and when
     /// the server refuses it.
     Source(CredentialSource),
+    /// A function that signs the URL of each request, so that the credentials may be elsewhere. It is
+    /// asked anew when the server refuses what it has signed.
+    Presigned(UrlSigner),
 }
 
 impl fmt::Debug for Credentials {
@@ -88,6 +92,7 @@ impl fmt::Debug for Credentials {
             Credentials::Anonymous => f.write_str("Anonymous"),
             Credentials::Fixed(credential) => f.debug_tuple("Fixed").field(credential).finish(),
             Credentials::Source(_) => f.write_str("Source(…)"),
+            Credentials::Presigned(_) => f.write_str("Presigned(…)"),
         }
     }
 }

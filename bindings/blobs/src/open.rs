@@ -86,6 +86,7 @@ fn remote(url: &str, scheme: &str, rest: &str, options: &BlobOptions) -> Result<
         prefix: at.prefix,
         retry_for: options.retry_for,
         refreshing: setting.refreshing,
+        is_presigned: matches!(options.credentials, Credentials::Presigned(_)),
     })))
 }
 
@@ -149,7 +150,9 @@ fn s3(at: &Place, setting: &Setting<'_>) -> Result<Opened> {
     let options = setting.options;
     let mut builder = match &options.credentials {
         Credentials::Environment => AmazonS3Builder::from_env(),
-        Credentials::Anonymous => AmazonS3Builder::new().with_skip_signature(true),
+        Credentials::Anonymous | Credentials::Presigned(_) => {
+            AmazonS3Builder::new().with_skip_signature(true)
+        }
         Credentials::Fixed(credential) => {
             let Some(key) = aws(credential.clone()) else {
                 return Err(not_supported(&format!("{credential:?} as a credential of S3")));
@@ -209,7 +212,9 @@ fn gs(at: &Place, setting: &Setting<'_>) -> Result<Opened> {
     let options = setting.options;
     let mut builder = match &options.credentials {
         Credentials::Environment => GoogleCloudStorageBuilder::from_env(),
-        Credentials::Anonymous => GoogleCloudStorageBuilder::new().with_skip_signature(true),
+        Credentials::Anonymous | Credentials::Presigned(_) => {
+            GoogleCloudStorageBuilder::new().with_skip_signature(true)
+        }
         Credentials::Fixed(Credential::Token(token)) => {
             GoogleCloudStorageBuilder::new().with_bearer_token(token)
         }
@@ -247,7 +252,9 @@ fn az(at: &Place, setting: &Setting<'_>) -> Result<Opened> {
     let options = setting.options;
     let mut builder = match &options.credentials {
         Credentials::Environment => MicrosoftAzureBuilder::from_env(),
-        Credentials::Anonymous => MicrosoftAzureBuilder::new().with_skip_signature(true),
+        Credentials::Anonymous | Credentials::Presigned(_) => {
+            MicrosoftAzureBuilder::new().with_skip_signature(true)
+        }
         Credentials::Fixed(Credential::Key { id, secret, .. }) => {
             MicrosoftAzureBuilder::new().with_account(id).with_access_key(secret)
         }

@@ -3,7 +3,9 @@
 
 use crate::support::server::{Reply, Request, Server};
 use crate::support::{key, open, options, wait};
-use nacre_blobs::{BlobOptions, Credential, CredentialSource, Credentials, Encryption, Issued};
+use nacre_blobs::{
+    BlobOptions, Credential, CredentialSource, Credentials, Encryption, Issued, UnsignedRequest,
+};
 use nacre_host::{BlobStore, Error, ErrorKind, Tag, WriteIf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -134,6 +136,78 @@ fn a_function_that_is_away_is_asked_again() {
         })
     });
     assert_eq!(read(&with_source(&server, source)).unwrap(), b"0123");
+}
+
+/// A function that signs with numbers, one after the other, and notes what it was asked.
+fn signer() -> (Credentials, Arc<Mutex<Vec<UnsignedRequest>>>) {
+    let asked: Arc<Mutex<Vec<UnsignedRequest>>> = Arc::default();
+    let noted = asked.clone();
+    let credentials = Credentials::Presigned(Arc::new(move |request| {
+        let mut asked = noted.lock().unwrap();
+        let separator = if request.url.contains('?') { '&' } else { '?' };
+        let signed = format!("{}{separator}signature={}", request.url, asked.len());
+        asked.push(request);
+        Box::pin(async move { Ok(signed) })
+    }));
+    (credentials, asked)
+}
+
+#[test]
+fn an_application_signs_requests_itself_and_anew_after_a_refusal() {
+    for (url, target) in [
+        ("s3://bucket/shop", "/bucket/shop/a?"),
+        ("gs://bucket/shop", "/bucket/shop%2Fa?"),
+        ("az://container/shop", "/container/shop/a?"),
+    ] {
+        let server = Server::start(|request| match request.target.contains("signature=0") {
+            true => Some(Reply::error("403 Forbidden", "AccessDenied")),
+            false => good(request),
+        });
+        let (credentials, asked) = signer();
+        let account = Some("account".to_string());
+        let given = BlobOptions { credentials, account, ..options(&server.endpoint()) };
+        let store = open(url, &given);
+        assert_eq!(read(&store).unwrap(), b"0123", "{url}");
+        let asked = asked.lock().unwrap();
+        let requests = server.requests();
+        assert_eq!((asked.len(), requests.len()), (2, 2), "{url}");
+        for (number, request) in requests.iter().enumerate() {
+            let signed = format!("{target}signature={number}");
+            assert!(request.target.ends_with(&*signed), "{} {signed}", request.target);
+            assert_eq!(request.header("authorization"), None, "{url}");
+        }
+        let UnsignedRequest { method, url, headers } = &asked[0];
+        assert_eq!(*method, "GET");
+        assert_eq!(*url, format!("{}{}", server.endpoint(), &target[..target.len() - 1]));
+        assert!(headers.contains(&("range".to_string(), "bytes=0-3".to_string())), "{headers:?}");
+    }
+}
+
+#[test]
+fn what_a_signer_cannot_sign_is_the_error_of_the_call() {
+    let server = Server::start(good);
+    let count = Arc::new(AtomicUsize::new(0));
+    for (answer, kind, text) in [
+        (Err(Error::io("nothing is signed for us")), ErrorKind::Io, "for us"),
+        (Ok("secret".to_string()), ErrorKind::Io, "no URL"),
+        (Ok("file:///secret".to_string()), ErrorKind::Io, "no URL"),
+        (Err(Error::new(ErrorKind::Unavailable, "away")), ErrorKind::Unavailable, "attempts"),
+    ] {
+        let counted = count.clone();
+        let credentials = Credentials::Presigned(Arc::new(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let answer = answer.clone();
+            Box::pin(async move { answer })
+        }));
+        let retry_for = Duration::from_millis(200);
+        let given = BlobOptions { credentials, retry_for, ..options(&server.endpoint()) };
+        let error = read(&open("s3://bucket/shop", &given)).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+    assert!(server.requests().is_empty());
+    assert!(count.load(Ordering::Relaxed) >= 5, "the last was asked again");
 }
 
 #[test]
