@@ -121,6 +121,21 @@ test('a signal ends a statement that waits for the blob store', { timeout: 60_00
   expect(performance.now() - began).toBeLessThan(300_000);
 });
 
+test('a warm-up tells how far it is', async () => {
+  await filled(20_000);
+  const db = await connected(emptyFolder(), { blobs: blobs({ warm: false }) });
+  s3.state.delayMs = 200;
+  const seen: number[] = [];
+  const onProgress = (_: number, fraction: number) => void seen.push(fraction);
+  const sql = 'optimize table item warm blob cache';
+  const { rows } = await db.query(sql, [], { onProgress });
+  s3.state.delayMs = 0;
+  expect(rows).toHaveLength(1);
+  expect(Math.max(...seen)).toBeGreaterThan(0);
+  expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+  expect(seen.every((fraction) => fraction >= 0 && fraction <= 1)).toBe(true);
+});
+
 test('footers and indexes come by themselves where there is a disk', async () => {
   await filled(20_000);
   const db = await connected(emptyFolder(), { blobs: blobs() });

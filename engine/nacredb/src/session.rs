@@ -169,8 +169,8 @@ impl Session {
         self.connection.cancel_flag()
     }
 
-    /// How far the running statement is. A statement reports it when it gives way, on a host with
-    /// time slices; elsewhere it stays at 0.
+    /// How far the running statement is. A statement reports it when it waits for bytes of blobs, and
+    /// when it gives way, on a host with time slices; elsewhere it stays at 0.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};

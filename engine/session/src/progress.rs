@@ -1,5 +1,5 @@
-//! How far a statement has got, for callers that wait for it. It is reported when the statement
-//! gives way, so a short one reports nothing, and only once something has asked.
+//! How far a statement has got, for callers that wait for it. It is reported when the statement gives
+//! way or waits for absent bytes, so a short one reports nothing, and only once something has asked.
 
 use nacre_exec::Statistics;
 use nacre_sql::{Plan, RowStatement, explain_row_nodes};
@@ -19,7 +19,7 @@ pub struct Progress {
 impl Progress {
     /// Rows examined so far, and an estimate of all rows of the tables that the statement scans. It
     /// may examine fewer, because blocks are skipped, or more, because a table has grown or is read
-    /// again. Both are 0 until the statement gives way after the first call.
+    /// again. Both are 0 until the statement pauses after the first call.
     pub fn rows_and_total(&self) -> (u64, u64) {
         self.is_wanted.store(true, Ordering::Relaxed);
         (self.rows.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))

@@ -144,11 +144,11 @@ impl Waits<'_> {
     #[cold]
     #[inline(never)]
     fn pause(&mut self, error: Error) -> Pause<'_> {
-        if !is_over(&error) {
-            return self.fetch(error);
-        }
         if let Some(reporting) = &self.reporting {
             reporting.report();
+        }
+        if !is_over(&error) {
+            return self.fetch(error);
         }
         Box::pin(self.slices.give_way(self.environment, self.cancelled))
     }

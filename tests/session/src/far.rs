@@ -15,7 +15,7 @@ pub struct Far {
     clock: Arc<NativeClock>,
     flying: AtomicU64,
     most: AtomicU64,
-    sets: Mutex<Option<Arc<AtomicBool>>>,
+    at_reads: Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
 
 /// A read in progress, until it ends or is given up.
@@ -33,12 +33,22 @@ impl Far {
         let clock = Arc::new(NativeClock::new());
         let blobs = MemoryBlobs::new(clock.clone());
         let (flying, most) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Far { blobs, clock, flying, most, sets: Mutex::default() })
+        Arc::new(Far { blobs, clock, flying, most, at_reads: Mutex::default() })
     }
 
     /// Sets a flag when a read begins.
     pub fn set_by_next_read(&self, flag: Arc<AtomicBool>) {
-        *self.sets.lock().unwrap_or_else(PoisonError::into_inner) = Some(flag);
+        let mut flag = Some(flag);
+        self.at_each_read(move || {
+            if let Some(flag) = flag.take() {
+                flag.store(true, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Runs something when a read begins, in the place of what ran before.
+    pub fn at_each_read(&self, run: impl FnMut() + Send + 'static) {
+        *self.at_reads.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(run));
     }
 
     /// The most reads that were in progress at a time.
@@ -50,8 +60,9 @@ impl Far {
 impl BlobStore for Far {
     fn read<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>> {
         Box::pin(async move {
-            let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner).take();
-            sets.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
+            if let Some(run) = &mut *self.at_reads.lock().unwrap_or_else(PoisonError::into_inner) {
+                run();
+            }
             let flying = self.flying.fetch_add(1, Ordering::Relaxed) + 1;
             let _flying = Flying(self);
             self.most.fetch_max(flying, Ordering::Relaxed);

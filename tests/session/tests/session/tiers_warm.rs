@@ -4,6 +4,7 @@
 use nacre_native::block_on;
 use nacre_session_tests::{blob_reads, cold, far_options, kind, memory, rows, run, upload};
 use nacredb::{Database, ErrorKind, Options, Result, Session};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Rows of the table, in segments of 20,000.
@@ -164,6 +165,21 @@ fn a_cancelled_warm_up_stops_and_is_taken_up_again() {
     let (all, local) = cached(&mut session, "true");
     assert!(local > 0 && local < all / 2, "{local} of {all}");
     assert_eq!(warm(&mut session, ""), (all - local, local));
+}
+
+#[test]
+fn a_warm_up_tells_how_far_it_is() {
+    let far = upload(SEGMENT_ROWS, fill).unwrap();
+    let db = cold(&far, SEGMENT_ROWS).unwrap();
+    let mut session = db.session();
+    // The footers are there, so each read from here on is one of the warm-up.
+    warm(&mut session, "for column (n)");
+    let (progress, seen) = (session.progress(), Arc::new(Mutex::new(Vec::new())));
+    let noted = seen.clone();
+    far.at_each_read(move || noted.lock().unwrap().push(progress.rows_and_total()));
+    warm(&mut session, "");
+    // A read for each segment. Nothing was reported before the first, which is when it was wanted.
+    assert_eq!(*seen.lock().unwrap(), [(0, 0), (ROWS / 3, ROWS), (2 * ROWS / 3, ROWS)]);
 }
 
 #[test]
