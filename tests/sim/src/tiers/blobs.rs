@@ -17,6 +17,7 @@ use std::task::Poll;
 pub struct SimBlobs {
     /// What is stored.
     pub stored: Arc<MemoryBlobs>,
+    clock: Arc<dyn Clock>,
     state: Mutex<State>,
     /// Another store that this one reaches.
     other: Mutex<Option<(&'static str, Weak<SimBlobs>)>>,
@@ -30,6 +31,8 @@ struct State {
     away_until: u64,
     late: Vec<(u64, Change)>,
     faults: u64,
+    /// When the manifest was first written without an answer, unless a later write of it was answered.
+    unanswered_us: Option<i64>,
 }
 
 #[derive(Clone)]
@@ -73,9 +76,10 @@ impl SimBlobs {
             away_until: 0,
             late: Vec::new(),
             faults: 0,
+            unanswered_us: None,
         };
-        let (stored, state) = (MemoryBlobs::new(clock), Mutex::new(state));
-        Arc::new(SimBlobs { stored, state, other: Mutex::default() })
+        let (stored, state) = (MemoryBlobs::new(clock.clone()), Mutex::new(state));
+        Arc::new(SimBlobs { stored, clock, state, other: Mutex::default() })
     }
 
     /// Lets another store be reached by a URL.
@@ -103,6 +107,31 @@ impl SimBlobs {
     /// How many calls failed.
     pub fn faults(&self) -> u64 {
         self.state().faults
+    }
+
+    /// Since when there may be a newer manifest than its writer knows, in microseconds; `None` if there is none.
+    pub fn unanswered_us(&self) -> Option<i64> {
+        self.state().unanswered_us
+    }
+
+    /// Writes the manifest, and notes whether there is an answer.
+    async fn replace_manifest(&self, change: Change) -> Result<Tag> {
+        let before_us = {
+            let now_us = self.clock.wall_us();
+            let mut state = self.state();
+            let before_us = state.unanswered_us;
+            state.unanswered_us = before_us.or(Some(now_us));
+            before_us
+        };
+        let answer = self.changing(change).await;
+        match &answer {
+            Ok(_) => self.state().unanswered_us = None,
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                self.state().unanswered_us = before_us;
+            }
+            Err(_) => {}
+        }
+        answer
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -206,7 +235,11 @@ impl BlobStore for SimBlobs {
     }
 
     fn write<'a>(&'a self, name: &'a str, bytes: Arc<[u8]>, when: WriteIf) -> Answer<'a, Tag> {
-        Box::pin(self.changing(Change::Write(name.to_string(), bytes, when)))
+        let change = Change::Write(name.to_string(), bytes, when);
+        match name {
+            "manifest" => Box::pin(self.replace_manifest(change)),
+            _ => Box::pin(self.changing(change)),
+        }
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> Answer<'a, Vec<BlobInfo>> {

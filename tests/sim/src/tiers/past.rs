@@ -21,9 +21,11 @@ impl Run {
         {
             *to = position;
         }
+        // Once its writer has no answer, a newer one may be there at any time.
+        let newest_us = self.blobs.unanswered_us().map_or(now_us, |us| us.min(now_us));
         match self.uploads.last_mut() {
-            Some((last, at_us)) if *last == position => *at_us = now_us,
-            _ => self.uploads.push((position, now_us)),
+            Some((last, at_us)) if *last == position => *at_us = newest_us.max(*at_us),
+            _ => self.uploads.push((position, newest_us)),
         }
     }
 
