@@ -154,9 +154,14 @@ pub(crate) fn variable(name: &str) -> Outcome<String> {
     std::env::var(name).map_err(|_| format!("{name} is not set: use npm run bench -- tier").into())
 }
 
+/// The URL of a database in the bucket.
+pub(crate) fn url_of(prefix: &str) -> Outcome<String> {
+    Ok(format!("s3://{}/{prefix}", variable("NACRE_BENCH_BUCKET")?))
+}
+
 /// The blobs of a database in the bucket, behind the link or directly.
 pub(crate) fn blobs_at(server: &str, prefix: &str) -> Outcome<Blobs> {
-    let url = format!("s3://{}/{prefix}", variable("NACRE_BENCH_BUCKET")?);
+    let url = url_of(prefix)?;
     let client = BlobOptions { endpoint: Some(variable(server)?), ..BlobOptions::default() };
     Ok(Blobs::new(open_blobs(&url, &client)?))
 }

@@ -1,12 +1,12 @@
 //! How long it takes to open a database in a bucket on an empty machine, up to its first row, by how large it is:
-//! seconds and requests of a large one, and of one of a tenth. `tools/bench-tier-open.mjs` starts the server and the
+//! seconds and requests of a large one, and of one of a tenth; and how long it takes to make a branch of each. `tools/bench-tier-open.mjs` starts the server and the
 //! link. Rows have bytes that nothing compresses; the writer's disk is limited, so that only the bucket has them all.
 
 use crate::counted::Counted;
 use crate::measure::{Folder, Outcome, median, timed};
 use crate::options::Options;
-use crate::tier::{blobs_at, open_over};
-use nacre_native::block_on;
+use crate::tier::{blobs_at, open_over, url_of};
+use nacre_native::{block_on, memory_host};
 use nacre_testing::Random;
 use nacredb::{Batch, OnDuplicate, Value, Vector};
 use std::path::Path;
@@ -24,12 +24,13 @@ pub fn run(options: &Options) -> Outcome<()> {
     let rows: u64 = options.get("rows", 2_500_000)?;
     let rounds: usize = options.get("rounds", 5)?;
     let folder = Folder::new("tier-open")?;
-    let mut opened = Vec::new();
+    let (mut opened, mut branched) = (Vec::new(), Vec::new());
     for (name, rows) in [("tenth", rows / 10), ("large", rows)] {
         let (bytes, seconds) = timed(|| write(&folder.join("writer"), name, rows))?;
         std::fs::remove_dir_all(folder.join("writer"))?;
         println!("{name}: {rows} rows, {:.2} GB, in {seconds:.0} s", bytes as f64 / 1e9);
         opened.push((name, rows, Vec::new(), 0, 0));
+        branched.push(branch(&folder.join("branch"), name)?);
     }
     let mut random = Random::new(1);
     for round in 0..rounds {
@@ -45,13 +46,15 @@ pub fn run(options: &Options) -> Outcome<()> {
     let (small_s, large_s) = (median(&mut tenth.2), median(&mut large.2));
     println!(
         "tier-open: gb={:.1} first_row_s={large_s:.3} requests={} kib={} tenth_s={small_s:.3} \
-         tenth_requests={} tenth_kib={} ratio={:.2}",
+         tenth_requests={} tenth_kib={} ratio={:.2} branch_s={:.3} tenth_branch_s={:.3}",
         (rows * BODY_BYTES as u64) as f64 / 1e9,
         large.3,
         large.4 / 1_024,
         tenth.3,
         tenth.4 / 1_024,
-        large_s / small_s
+        large_s / small_s,
+        branched[1],
+        branched[0]
     );
     Ok(())
 }
@@ -97,6 +100,19 @@ fn write(path: &Path, prefix: &str, rows: u64) -> Outcome<u64> {
 fn body(random: &mut Random) -> Value {
     let words = (0..BODY_BYTES / 8).map(|_| random.bits().to_le_bytes());
     Value::Binary(words.flatten().collect())
+}
+
+/// Makes a branch of a database behind the link, and reads a row of it. Returns the seconds of making it.
+fn branch(path: &Path, prefix: &str) -> Outcome<f64> {
+    let name = format!("{prefix}-branch");
+    let (from, to) = (url_of(prefix)?, url_of(&name)?);
+    let (origin, place) =
+        (blobs_at("NACRE_BENCH_LINK", prefix)?, blobs_at("NACRE_BENCH_LINK", &name)?);
+    let (_, seconds) =
+        timed(|| Ok(block_on(origin.branch(&memory_host(), &from, (&place, &to), None))?))?;
+    first_row(path, &name, 0)?;
+    std::fs::remove_dir_all(path)?;
+    Ok(seconds)
 }
 
 /// Opens a database on an empty machine behind the link, and reads a row. Returns requests, bytes and seconds.
