@@ -122,9 +122,17 @@ test('a signal ends a statement that waits for the blob store', { timeout: 60_00
 });
 
 test('a warm-up tells how far it is', async () => {
-  await filled(20_000);
+  const writer = await connect(emptyFolder(), { blobs: blobs() });
+  await writer.exec('create table item (id bigint primary key, name text)');
+  // Several files, each of which is a step of the warm-up.
+  for (let file = 0; file < 4; file += 1) {
+    const id = Array.from({ length: 5_000 }, (_, at) => file * 5_000 + at);
+    await writer.insertRows('item', { id, name: id.map((at) => `item ${at * 7919}`) });
+    await writer.exec('optimize table item flush');
+  }
+  await writer.close();
   const db = await connected(emptyFolder(), { blobs: blobs({ warm: false }) });
-  s3.state.delayMs = 200;
+  s3.state.delayMs = 400;
   const seen: number[] = [];
   const onProgress = (_: number, fraction: number) => void seen.push(fraction);
   const sql = 'optimize table item warm blob cache';
