@@ -75,11 +75,14 @@ pub(crate) async fn as_writer(
     let blobs = origins::store_of(&blobs, &known.origins)?;
     let attach = Attach::new(host, &blobs, &options);
     let (token, writer) = (known.token, known.writer);
+    // What the process before has written and not uploaded has no history, as below. The copy may be older than what
+    // is in the blob store, which only makes the gap longer.
+    let is_longer = nacre_log::goes_on_after(&*host.store, known.position).unwrap_or(true);
     let (options, tag, remote) = (options.clone(), None, known);
     let beginning =
         Beginning { options, token, writer, remote, tag, is_past: false, is_apart: true };
     let shared = attach.begin(beginning)?;
-    shared.state().is_resumed = true;
+    shared.state().is_resumed = is_longer;
     Ok(shared)
 }
 
