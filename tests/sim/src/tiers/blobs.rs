@@ -33,6 +33,8 @@ struct State {
     faults: u64,
     /// When the manifest was first written without an answer, unless a later write of it was answered.
     unanswered_us: Option<i64>,
+    /// How often the manifest was written with an answer.
+    answered: u64,
 }
 
 #[derive(Clone)]
@@ -77,6 +79,7 @@ impl SimBlobs {
             late: Vec::new(),
             faults: 0,
             unanswered_us: None,
+            answered: 0,
         };
         let (stored, state) = (MemoryBlobs::new(clock.clone()), Mutex::new(state));
         Arc::new(SimBlobs { stored, clock, state, other: Mutex::default() })
@@ -114,6 +117,11 @@ impl SimBlobs {
         self.state().unanswered_us
     }
 
+    /// How often the manifest was written with an answer.
+    pub fn answered(&self) -> u64 {
+        self.state().answered
+    }
+
     /// Writes the manifest, and notes whether there is an answer.
     async fn replace_manifest(&self, change: Change) -> Result<Tag> {
         let before_us = {
@@ -125,7 +133,10 @@ impl SimBlobs {
         };
         let answer = self.changing(change).await;
         match &answer {
-            Ok(_) => self.state().unanswered_us = None,
+            Ok(_) => {
+                let mut state = self.state();
+                (state.unanswered_us, state.answered) = (None, state.answered + 1);
+            }
             Err(error) if error.kind() == ErrorKind::Conflict => {
                 self.state().unanswered_us = before_us;
             }

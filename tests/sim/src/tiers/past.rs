@@ -2,7 +2,7 @@
 //! within the history must be there.
 
 use crate::tiers::machine::drive;
-use crate::tiers::run::Run;
+use crate::tiers::run::{Gap, Run};
 use nacredb::host::Clock;
 use nacredb::{AsOf, Blobs, Database, ErrorKind, Options, Result};
 
@@ -15,11 +15,11 @@ impl Run {
         // More may be uploaded than the run has asked for: uploads go on inside statements.
         let known = self.writer.db.as_ref().and_then(Database::uploaded_position);
         let (position, now_us) = (self.uploaded.max(known.unwrap_or(0)), self.clock.wall_us());
-        if let Some((from, to)) = self.gaps.last_mut()
-            && *to == u64::MAX
-            && *from < position
+        if let Some(gap) = self.gaps.last_mut()
+            && gap.to.is_none()
+            && gap.least < position
         {
-            *to = position;
+            gap.to = Some(position);
         }
         // Once its writer has no answer, a newer one may be there at any time.
         let newest_us = self.blobs.unanswered_us().map_or(now_us, |us| us.min(now_us));
@@ -70,7 +70,8 @@ impl Run {
     /// Whether the history must have the state at a position.
     pub(super) fn is_kept(&self, position: u64) -> bool {
         // What a process that ended has not uploaded of its log has no history.
-        if self.gaps.iter().any(|(from, to)| *from < position && position < *to) {
+        let is_in = |gap: &Gap| gap.from < position && gap.to.is_none_or(|to| position < to);
+        if self.gaps.iter().any(is_in) {
             return false;
         }
         let history = self.options.blobs.as_ref().map(|blobs| blobs.options.history);

@@ -51,11 +51,20 @@ pub(super) struct Run {
     /// A branch of the database.
     pub(super) branch: Option<Branch>,
     /// Positions of the log that another process wrote than the one that uploaded it.
-    pub(super) gaps: Vec<(u64, u64)>,
+    pub(super) gaps: Vec<Gap>,
     /// Whether the reader may find that what it shows is gone.
     pub(super) may_miss: bool,
     /// Chooses what readers do, so that older seeds keep their meaning.
     pub(super) reading: Random,
+}
+
+/// A part of the log that has no history.
+pub(super) struct Gap {
+    pub from: u64,
+    /// `None` until an upload ends it.
+    pub to: Option<u64>,
+    /// What the process before may have uploaded at most.
+    pub least: u64,
 }
 
 /// Runs a seed; `tell` requests the story.
@@ -204,7 +213,7 @@ impl Run {
     /// Opens the writer's database on its disk. It must have every commit, or what the blobs have if the disk
     /// was empty.
     fn start(&mut self) {
-        let is_empty = self.writer.disk.listing().is_empty();
+        let (is_empty, answered) = (self.writer.disk.listing().is_empty(), self.blobs.answered());
         for attempt in 0..20 {
             let host = self.host(&self.writer.disk);
             let opened = drive(&self.clock, Database::open(host, self.options.clone()));
@@ -219,7 +228,11 @@ impl Run {
                 Err(error) => return self.fail(format!("opening: {error}")),
             }
         }
-        let position = self.writer.db.as_ref().and_then(Database::uploaded_position).unwrap_or(0);
+        let Some(db) = &self.writer.db else { return };
+        let position = db.uploaded_position().unwrap_or(0);
+        // Apart, it learns of what the blobs have once it joins.
+        let is_apart = self.blobs.answered() == answered;
+        let least = if is_apart { db.log_position() } else { position };
         if is_empty {
             self.compare_uploaded(position, "the new writer");
         } else {
@@ -227,7 +240,7 @@ impl Run {
         }
         self.uploaded = position;
         if !is_empty {
-            self.gaps.push((position, u64::MAX));
+            self.gaps.push(Gap { from: position, to: None, least });
         }
     }
 
