@@ -1,6 +1,6 @@
 //! A blob store that counts what it is asked.
 
-use nacredb::Blobs;
+use nacredb::{Blobs, Result};
 use nacredb::host::{Answer, BlobInfo, BlobStore, Tag, WriteIf};
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +33,10 @@ impl Counted {
 }
 
 impl BlobStore for Counted {
+    fn elsewhere(&self, url: &str) -> Result<Arc<dyn BlobStore>> {
+        self.inner.elsewhere(url)
+    }
+
     fn read<'a>(&'a self, name: &'a str, range: Range<u64>) -> Answer<'a, Vec<u8>> {
         Box::pin(async {
             let bytes = self.count().read(name, range).await?;
