@@ -20,4 +20,5 @@ export function startS3(options?: {
   origin?: string | null;
   refuse?: Refuse;
   delayMs?: number;
+  server?: string | undefined;
 }): Promise<S3>;

@@ -15,9 +15,14 @@ const CORS = {
 /**
  * Starts a server on this machine. `origin` may use it from a page; `null` for none. `refuse` answers a code
  * of S3 for what it refuses, given the method, the access key and the session token; `delayMs` passes before
- * each answer.
+ * each answer. With `server`, the URL of a real server, that one has the objects, and answers what is not refused.
  */
-export async function startS3({ origin = '*', refuse = () => null, delayMs = 0 } = {}) {
+export async function startS3({
+  origin = '*',
+  refuse = () => null,
+  delayMs = 0,
+  server: real,
+} = {}) {
   /** By bucket and key: the bytes, the headers of metadata, the tag, the date. */
   const objects = new Map();
   const requests = [];
@@ -33,7 +38,7 @@ export async function startS3({ origin = '*', refuse = () => null, delayMs = 0 }
         return;
       }
       const send = () =>
-        answer(request, url, Buffer.concat(parts), response, { objects, origin, state });
+        answer(request, url, Buffer.concat(parts), response, { objects, origin, state, real });
       state.delayMs > 0 ? setTimeout(send, state.delayMs) : send();
     });
   });
@@ -55,7 +60,7 @@ export async function startS3({ origin = '*', refuse = () => null, delayMs = 0 }
   };
 }
 
-function answer(request, url, body, response, { objects, origin, state }) {
+function answer(request, url, body, response, { objects, origin, state, real }) {
   const { method = '', headers } = request;
   const cors = origin === null ? {} : { 'access-control-allow-origin': origin, ...CORS };
   const reply = (status, content = '', more = {}) => {
@@ -64,13 +69,17 @@ function answer(request, url, body, response, { objects, origin, state }) {
   };
   const fail = (status, code) =>
     reply(status, `<Error><Code>${code}</Code><Message>${code}</Message></Error>`);
-  if (method === 'OPTIONS') {
+  if (method === 'OPTIONS' && real === undefined) {
     reply(origin === null ? 403 : 204);
     return;
   }
-  const code = state.refuse(method, ...signedBy(url, headers));
+  const code = method === 'OPTIONS' ? null : state.refuse(method, ...signedBy(url, headers));
   if (code !== null) {
     fail(code === 'NoSuchBucket' ? 404 : 403, code);
+    return;
+  }
+  if (real !== undefined) {
+    forward(request, url, body, response, real).catch(() => request.socket.destroy());
     return;
   }
   const key = decodeURIComponent(url.pathname.slice(1));
@@ -117,6 +126,46 @@ function answer(request, url, body, response, { objects, origin, state }) {
   }
   more['content-range'] = `bytes ${from}-${to - 1}/${found.bytes.length}`;
   reply(206, found.bytes.subarray(from, to), more);
+}
+
+/** Passes a request on. Its signature is for the host that it came to, which stays. */
+async function forward(request, url, body, response, real) {
+  const { hostname, port } = new URL(real);
+  const { method } = request;
+  const [, token] = signedBy(url, request.headers);
+  const { path, headers } =
+    token === null
+      ? { path: request.url, headers: request.headers }
+      : await resigned(request, url, body);
+  const passed = http.request({ hostname, port, method, path, headers }, (answered) => {
+    response.writeHead(answered.statusCode, answered.headers);
+    answered.pipe(response);
+  });
+  passed.on('error', () => request.socket.destroy());
+  passed.end(body);
+}
+
+/** A request with a session token, signed without one: the real server issues none. */
+async function resigned({ method, headers: given }, url, body) {
+  const { AwsClient } = await import('aws4fetch');
+  const credentials = { accessKeyId: 'tester', secretAccessKey: 'not-a-secret' };
+  const client = new AwsClient({ ...credentials, service: 's3', region: 'us-east-1' });
+  const kept = Object.entries(given).filter(([name]) =>
+    /^(origin|range|if-|x-amz-meta-|access-control-)/.test(name),
+  );
+  const at = new URL(url.pathname, `http://${given.host}`);
+  url.searchParams.forEach((value, name) => {
+    if (!name.startsWith('X-Amz-')) {
+      at.searchParams.set(name, value);
+    }
+  });
+  const sent = method === 'PUT' ? { body } : {};
+  const signed = await client.sign(at, { method, headers: Object.fromEntries(kept), ...sent });
+  const length = { host: given.host, 'content-length': body.length };
+  return {
+    path: at.pathname + at.search,
+    headers: { ...Object.fromEntries(signed.headers), ...Object.fromEntries(kept), ...length },
+  };
 }
 
 /** The access key and the session token with which a request is signed, if it is. */

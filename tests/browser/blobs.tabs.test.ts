@@ -1,8 +1,6 @@
 /** A page reads and writes blobs on a real S3 server of another origin, whose CORS rules allow it. */
 
-import { createHash } from 'node:crypto';
 import * as path from 'node:path';
-import { AwsClient } from 'aws4fetch';
 import type * as nacredb from 'nacredb';
 import { type Browser, type BrowserContext, type Page, chromium } from 'playwright-core';
 import { rolldown } from 'rolldown';
@@ -11,6 +9,7 @@ import { launchOptions } from '../../tools/chromium.mjs';
 import { type Gateway, startGateway } from '../../tools/versitygw.mjs';
 import type * as contract from '../../worker/shared/blobs/contract.js';
 import type * as store from '../../worker/shared/blobs/s3-store.js';
+import { allow } from './cors.js';
 import { type Server, serve } from './server.js';
 
 type Blobs = typeof contract & typeof store;
@@ -72,23 +71,6 @@ async function bundle(): Promise<string> {
   return output[0].code;
 }
 
-/** Lets pages of an origin use the bucket. */
-async function allow(origin: string): Promise<void> {
-  const { endpoint, credentials } = gateway as Gateway;
-  const methods = ['GET', 'HEAD', 'PUT', 'DELETE'];
-  const expose = ['ETag', 'Date', 'x-amz-meta-nacrewrite'];
-  const rules = [
-    `<AllowedOrigin>${origin}</AllowedOrigin><AllowedHeader>*</AllowedHeader>`,
-    ...methods.map((method) => `<AllowedMethod>${method}</AllowedMethod>`),
-    ...expose.map((header) => `<ExposeHeader>${header}</ExposeHeader>`),
-  ];
-  const body = `<CORSConfiguration><CORSRule>${rules.join('')}</CORSRule></CORSConfiguration>`;
-  const headers = { 'content-md5': createHash('md5').update(body).digest('base64') };
-  const client = new AwsClient({ ...credentials, service: 's3', region: 'us-east-1' });
-  const answer = await client.fetch(`${endpoint}/bucket?cors`, { method: 'PUT', headers, body });
-  expect(answer.status, await answer.text()).toBe(200);
-}
-
 async function open(): Promise<Page> {
   page = await browser.newPage();
   await page.goto(server.url);
@@ -122,7 +104,7 @@ test('a page keeps the contract, and asks permission for changes only', async (c
   }
   const { endpoint, credentials } = gateway;
   const tab = await open();
-  await allow(new URL(server.url).origin);
+  await allow(gateway, new URL(server.url).origin);
   const asked: string[] = [];
   const devtools = await tab.context().newCDPSession(tab);
   await devtools.send('Network.enable');
@@ -148,7 +130,7 @@ test('a database of a page is opened from the server by another page', async (co
   if (gateway === null) {
     return context.skip();
   }
-  await allow(new URL(server.url).origin);
+  await allow(gateway, new URL(server.url).origin);
   const { endpoint, credentials } = gateway;
   const writer = await browser.newContext();
   const reader = await browser.newContext();

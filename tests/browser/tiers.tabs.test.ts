@@ -1,13 +1,17 @@
 /**
- * Databases in OPFS whose files are in a blob store of another origin, too. Each browser context has an OPFS of
- * its own, as another machine has.
+ * Databases in OPFS whose files are in a blob store of another origin, too: a real S3 server, where there is one,
+ * behind a stand-in that refuses and delays. Each browser context has an OPFS of its own, as another machine has.
  */
 
+import * as fs from 'node:fs';
+import * as path from 'node:path';
 import type * as nacredb from 'nacredb';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { launchOptions } from '../../tools/chromium.mjs';
 import { startS3, type S3 } from '../../tools/s3.mjs';
+import { startGateway, type Gateway } from '../../tools/versitygw.mjs';
+import { allow } from './cors.js';
 import { serve, type Server } from './server.js';
 
 declare global {
@@ -24,27 +28,51 @@ const ROWS = 200_000;
 
 let server: Server;
 let browser: Browser;
+let gateway: Gateway | null = null;
 let s3: S3;
 let contexts: BrowserContext[] = [];
 
 beforeAll(async () => {
+  gateway = await startGateway({ origin: 'https://elsewhere.test' });
   server = await serve();
   browser = await chromium.launch(launchOptions());
-});
+  if (gateway !== null) {
+    await allow(gateway, new URL(server.url).origin);
+  }
+}, 600_000);
 
 afterAll(async () => {
   await browser.close();
   server.close();
-});
+  await gateway?.stop();
+}, 60_000);
 
 beforeEach(async () => {
-  s3 = await startS3();
+  s3 = await startS3({ server: gateway?.endpoint });
 });
 
 afterEach(async () => {
   await Promise.all(contexts.splice(0).map((context) => context.close()));
   await s3.stop();
+  if (gateway !== null) {
+    fs.rmSync(path.join(gateway.folder, 'bucket', 'shop'), { recursive: true, force: true });
+  }
 });
+
+/** Bytes of the segments in the bucket. */
+function segmentBytes(): number {
+  const bytes =
+    gateway === null
+      ? [...s3.objects].map(([key, object]) => [key, object.bytes.length] as const)
+      : stored(path.join(gateway.folder, 'bucket'));
+  return bytes.filter(([key]) => key.includes('seg-')).reduce((sum, [, bytes]) => sum + bytes, 0);
+}
+
+/** The files below a folder and their bytes. */
+function stored(folder: string): (readonly [string, number])[] {
+  const names = fs.readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  return names.map((name) => [name, fs.statSync(path.join(folder, name)).size] as const);
+}
 
 /** A page on a machine of its own. */
 async function machine(): Promise<Page> {
@@ -104,10 +132,7 @@ test(
     const first = await machine();
     await open(first, 'opfs://shop', { diskLimit: LIMIT, blobLag: 0, cacheBytes: 100_000 });
     await fill(first, ROWS);
-    const size = [...s3.objects]
-      .filter(([key]) => key.includes('seg-'))
-      .reduce((sum, [, { bytes }]) => sum + bytes.length, 0);
-    expect(size).toBeGreaterThan(20 * LIMIT);
+    expect(segmentBytes()).toBeGreaterThan(20 * LIMIT);
     const expected = [ROWS, ROWS, (ROWS * (ROWS - 1)) / 2];
     expect(await numbers(first, SUMS)).toEqual(expected);
     expect(await numbers(first, 'select id from item where id = 123456')).toEqual([123_456]);
