@@ -83,3 +83,34 @@ test('the page shows a branch, and its origin beside it', async () => {
   await origin.getByText('reef: 2, at most 18.3').waitFor();
   await Promise.all([branch.close(), origin.close()]);
 }, 120_000);
+
+test('the command reads the bucket alone, and restores it', async () => {
+  const csv = ['--format', 'csv', 'select count(*), max(degrees) from measurement'];
+  const client = [
+    '--blob-endpoint',
+    s3.endpoint,
+    '--blob-region',
+    'us-east-1',
+    '--blob-style',
+    'path',
+  ];
+  const tenant = ['--blob-header', 'x-tenant: blue'];
+  expect(await nacre('sql', URL_OF_BLOBS, ...client, ...tenant, ...csv)).toMatch(/\n3,18\.25\n$/);
+  const folder = path.join(emptyFolder(), 'restored');
+  await nacre('restore', URL_OF_BLOBS, folder, ...client);
+  expect(await nacre('sql', folder, ...csv)).toMatch(/\n3,18\.25\n$/);
+  // Another machine writes, with limits and times of its own.
+  const times = [
+    '--blob-lag',
+    '100ms',
+    '--history',
+    '1h',
+    '--retention',
+    '2h',
+    '--unsent-limit',
+    '1MB',
+  ];
+  const other = path.join(emptyFolder(), 'other');
+  await nacre('sql', other, '--blobs', URL_OF_BLOBS, ...times, 'delete from measurement');
+  expect(await nacre('sql', URL_OF_BLOBS, ...client, ...csv)).toMatch(/\n0,\n$/);
+}, 120_000);

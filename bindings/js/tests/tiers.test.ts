@@ -203,13 +203,33 @@ test('a segment that another one has replaced is told, and nothing else is lost'
   await expectKind(db.close(), 'in_use');
 });
 
-test('a manifest of a newer version is refused, and stops the older writer', async () => {
+test('a valid segment of the same length in the place of another is told', async () => {
+  const writer = await connect(emptyFolder(), { blobs: blobs() });
+  const id = Array.from({ length: 1_000 }, (_, at) => at);
+  for (const name of ['one', 'two']) {
+    await writer.exec(`create table ${name} (id bigint primary key, n int)`);
+    await writer.insertRows(name, { id, n: id.map((at) => (at * 7919) % 1_000) });
+    await writer.exec(`optimize table ${name} full`);
+  }
+  await writer.close();
+  const segments = [...s3.objects.keys()].filter((name) => /\/seg-[^/]*$/.test(name)).sort();
+  const [one, two] = segments.slice(-2).map((name) => s3.objects.get(name)!);
+  expect(one!.bytes.length).toBe(two!.bytes.length);
+  expect(one!.bytes.equals(two!.bytes)).toBe(false);
+  s3.objects.set(segments.at(-2)!, two!);
+  const db = await connected('memory://', { blobs: blobs({ warm: false }) });
+  await expectKind(db.query('select sum(n) from one'), 'corrupt', {
+    message: expect.stringContaining('seg-'),
+  });
+  expect((await db.query('select sum(n) as n from two')).rows).toEqual([{ n: '499500' }]);
+});
+
+test('a damaged manifest is told, and the writer goes on once it is back', async () => {
   const writer = await connect(emptyFolder(), { blobs: blobs({ retryForMs: 0 }), blobLag: 0 });
   await writer.exec('create table item (id bigint primary key)');
   await writer.upload();
   const name = 'bucket/shop/manifest';
   const kept = s3.objects.get(name)!;
-  // Without its checksum it is damaged, which is told apart.
   s3.objects.set(name, { ...kept, bytes: Buffer.from(kept.bytes).fill(9, 8, 9) });
   await expectKind(attached(), 'corrupt');
   s3.objects.set(name, kept);

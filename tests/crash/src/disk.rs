@@ -9,7 +9,7 @@
 use crate::drive::{Line, Said, Settings, kill_after, start_writer};
 use crate::many::LARGE;
 use crate::verify::{Findings, Promises, verify};
-use crate::writer::{Acknowledges, with_blobs};
+use crate::writer::{Acknowledges, Uploading, with_blobs};
 use nacre_native::memory_host;
 use nacre_testing::Random;
 use std::path::PathBuf;
@@ -31,6 +31,8 @@ struct Total {
     committed: i64,
     /// Acknowledged commits that went with the disk, as they may.
     gone: i64,
+    /// Those of them that were acknowledged longer than the lag before.
+    late: i64,
     /// The longest time between the acknowledgement of one of these and the kill.
     oldest_gone: Duration,
 }
@@ -54,7 +56,7 @@ pub fn disk(settings: &Settings) -> Result<bool, String> {
             let after_ms = if random.below(5) == 0 {
                 1 + random.below(100)
             } else {
-                100 + random.below(1_400)
+                100 + random.below(1_000 + 2 * settings.lag.as_millis() as u64)
             };
             total.runs += 1;
             let messages = match lose_once(&mut machine, settings, after_ms, &mut total) {
@@ -85,7 +87,8 @@ pub fn disk(settings: &Settings) -> Result<bool, String> {
         total.gone,
         total.oldest_gone.as_millis()
     );
-    println!("disk: runs={} lost={} phantom={}", total.runs, total.lost, total.phantom);
+    let Total { runs, lost, phantom, late, .. } = total;
+    println!("disk: runs={runs} lost={lost} phantom={phantom} late={late}");
     Ok(sound)
 }
 
@@ -100,18 +103,20 @@ fn lose_once(
         false => Acknowledges::Local,
     };
     let Machine { disk, blobs, promises } = machine;
-    let mut child = start_writer(disk, settings.threads, acknowledges, Some(blobs))?;
+    let uploading = Uploading { folder: blobs, lag: settings.lag };
+    let mut child = start_writer(disk, settings.threads, acknowledges, Some(&uploading))?;
     let said = kill_after(&mut child, Duration::from_millis(after_ms))?;
     let killed = Instant::now();
     let _ = std::fs::remove_dir_all(&disk);
 
     let commits = promise(promises, &said, settings.held)?;
-    let options = with_blobs(blobs, Acknowledges::Local).map_err(|error| error.to_string())?;
+    let options = with_blobs(&uploading, Acknowledges::Local).map_err(|error| error.to_string())?;
     let findings = verify(memory_host(), options, promises, false)
         .map_err(|error| format!("verifying: {error}"))?;
     for (thread, seq, at) in commits {
         if seq >= promises.models[thread].seq {
             total.gone += 1;
+            total.late += i64::from(killed - at > settings.lag);
             total.oldest_gone = total.oldest_gone.max(killed - at);
         }
     }

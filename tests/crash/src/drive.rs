@@ -2,7 +2,7 @@
 
 use crate::many::LARGE;
 use crate::verify::{Findings, Promises, verify};
-use crate::writer::{Acknowledges, options};
+use crate::writer::{Acknowledges, Uploading, options};
 use nacre_testing::Random;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ pub struct Settings {
     pub relaxed: bool,
     /// Where the disk is lost: whether commits are acknowledged when they are uploaded.
     pub held: bool,
+    /// Where the disk is lost: how long a commit may wait for its upload.
+    pub lag: Duration,
     /// In simulated power cuts: syncs of files with this name prefix do nothing.
     pub lie: Option<String>,
     /// Parent of the folders. A folder with findings is kept.
@@ -38,6 +40,7 @@ impl Default for Settings {
             seed: u64::from(std::process::id()),
             relaxed: false,
             held: false,
+            lag: Duration::from_millis(200),
             lie: None,
             folder: std::env::temp_dir(),
         }
@@ -116,14 +119,15 @@ pub fn start_writer(
     folder: &Path,
     threads: u64,
     acknowledges: Acknowledges,
-    blobs: Option<&Path>,
+    blobs: Option<&Uploading<'_>>,
 ) -> Result<Child, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    Command::new(program)
-        .arg("writer")
-        .arg(folder)
-        .args([&threads.to_string(), acknowledges.word()])
-        .args(blobs)
+    let mut writer = Command::new(program);
+    writer.arg("writer").arg(folder).args([&threads.to_string(), acknowledges.word()]);
+    if let Some(Uploading { folder, lag }) = blobs {
+        writer.arg(folder).arg(lag.as_millis().to_string());
+    }
+    writer
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

@@ -12,7 +12,8 @@
 //! check works.
 //!
 //! `nacre-crash disk --times N` removes the folder after each kill: the database is opened from its blobs.
-//! What the writer had called uploaded must be there; with `--held 1` everything that was acknowledged.
+//! What the writer had called uploaded must be there; with `--held 1` everything that was acknowledged. It counts as
+//! late what was acknowledged longer than the lag before, and went all the same.
 //!
 //! Killing a process does not lose what it has passed to the operating system. `nacre-crash power
 //! --times N` simulates what does: power cuts of a store whose unsynced writes survive partially
@@ -28,11 +29,12 @@ mod writer;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use writer::Acknowledges;
+use std::time::Duration;
+use writer::{Acknowledges, Uploading};
 
-const USAGE: &str = "usage: nacre-crash writer DIR THREADS local|early|uploaded [BLOBS]
+const USAGE: &str = "usage: nacre-crash writer DIR THREADS local|early|uploaded [BLOBS LAG_MS]
        nacre-crash [drive] [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--folder DIR] [--relaxed 1]
-       nacre-crash disk [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--folder DIR] [--held 1]
+       nacre-crash disk [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--folder DIR] [--held 1] [--lag MS]
        nacre-crash power [--times N] [--kills-per-folder N] [--threads N] [--seed N] [--lie PREFIX]";
 
 fn main() -> ExitCode {
@@ -56,7 +58,10 @@ fn run(arguments: Vec<String>) -> Result<bool, String> {
             let threads = arguments.next().and_then(|n| n.parse().ok()).ok_or(USAGE)?;
             let acknowledges = arguments.next().and_then(|word| Acknowledges::of(&word));
             let blobs = arguments.next().map(PathBuf::from);
-            writer::write(&folder, threads, acknowledges.ok_or(USAGE)?, blobs.as_deref())
+            let lag_ms = arguments.next().and_then(|n| n.parse().ok()).unwrap_or_default();
+            let lag = Duration::from_millis(lag_ms);
+            let uploading = blobs.as_deref().map(|folder| Uploading { folder, lag });
+            writer::write(&folder, threads, acknowledges.ok_or(USAGE)?, uploading.as_ref())
                 .map(|()| true)
                 .map_err(|error| format!("writer: {error}"))
         }
@@ -74,6 +79,7 @@ fn run(arguments: Vec<String>) -> Result<bool, String> {
                     "--seed" => settings.seed = number()?,
                     "--relaxed" => settings.relaxed = number()? != 0,
                     "--held" => settings.held = number()? != 0,
+                    "--lag" => settings.lag = Duration::from_millis(number()?),
                     "--lie" => settings.lie = Some(value),
                     "--folder" => settings.folder = PathBuf::from(value),
                     _ => return Err(format!("unknown option {name}\n{USAGE}")),

@@ -13,9 +13,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a commit may wait for its upload, where there are blobs.
-const LAG: Duration = Duration::from_millis(200);
-
 /// Settings that cause frequent flushes, snapshots and full log chunks.
 pub fn options() -> Options {
     Options {
@@ -56,10 +53,16 @@ impl Acknowledges {
     }
 }
 
-/// The options with blobs in a folder.
-pub fn with_blobs(folder: &Path, acknowledges: Acknowledges) -> Result<Options> {
-    let mut blobs = Blobs::new(Arc::new(FolderBlobs::open(folder)?));
-    blobs.options.lag = LAG;
+/// Blobs in a folder, and how long a commit may wait for its upload.
+pub struct Uploading<'a> {
+    pub folder: &'a Path,
+    pub lag: Duration,
+}
+
+/// The options with blobs.
+pub fn with_blobs(uploading: &Uploading<'_>, acknowledges: Acknowledges) -> Result<Options> {
+    let mut blobs = Blobs::new(Arc::new(FolderBlobs::open(uploading.folder)?));
+    blobs.options.lag = uploading.lag;
     blobs.options.holds_commits = acknowledges == Acknowledges::Uploaded;
     Ok(Options { blobs: Some(blobs), ..options() })
 }
@@ -69,7 +72,7 @@ pub fn write(
     folder: &Path,
     threads: u64,
     acknowledges: Acknowledges,
-    blobs: Option<&Path>,
+    blobs: Option<&Uploading<'_>>,
 ) -> Result<()> {
     let durability = match acknowledges {
         Acknowledges::Early => Durability::Relaxed { interval_ms: 3_600_000 },
