@@ -1,7 +1,7 @@
 //! A blob store that counts what it is asked.
 
-use nacredb::{Blobs, Result};
 use nacredb::host::{Answer, BlobInfo, BlobStore, Tag, WriteIf};
+use nacredb::{Blobs, Result};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

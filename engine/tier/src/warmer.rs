@@ -94,3 +94,29 @@ impl Warmer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_grow_until_something_else_is_fetched() {
+        let mut named =
+            Some(Missing { file: "a".into(), ranges: std::iter::once(0..32 << 20).collect() });
+        let mut warmer =
+            Warmer::new(Box::new(move || Ok(named.take().map(|missing| vec![missing]))));
+        let mut next = |is_first: bool| {
+            if is_first {
+                warmer.make_way();
+            }
+            let step = warmer.step().unwrap();
+            step.iter()
+                .flat_map(|part| &part.ranges)
+                .map(|range| range.end - range.start)
+                .sum::<u64>()
+        };
+        let sizes: Vec<u64> = (0..7).map(|_| next(false) >> 10).collect();
+        assert_eq!(sizes, [128, 256, 512, 1_024, 2_048, 4_096, 4_096]);
+        assert_eq!((next(true), next(false)), (LEAST_BYTES, 2 * LEAST_BYTES));
+    }
+}

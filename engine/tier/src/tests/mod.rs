@@ -12,4 +12,5 @@ mod kept;
 mod lease;
 mod space;
 mod sweep;
+mod warm;
 mod world;

@@ -105,6 +105,22 @@ fn a_profile_tells_what_came_from_the_blobs() {
 }
 
 #[test]
+fn a_profile_tells_what_was_on_the_disk() {
+    let far = upload(SEGMENT_ROWS, fill).unwrap();
+    // Memory for a few blocks only.
+    let options =
+        Options { cache_bytes: 20_000, read_only: true, ..far_options(&far, SEGMENT_ROWS) };
+    let db = block_on(Database::open(nacre_native::memory_host(), options)).unwrap();
+    let mut session = db.session();
+    warm(&mut session, "");
+    let mut access = String::new();
+    let reads = blob_reads(&db, || access = profiled(&mut session, "select sum(length(s)) from t"));
+    assert!(reads.hits > 0 && reads.requests == 0, "{reads:?}");
+    assert!(access.contains(&format!("blob_hits={}", reads.hits)), "{access}");
+    assert!(access.contains("read_bytes=") && !access.contains("blob_bytes"), "{access}");
+}
+
+#[test]
 fn columns_indexes_and_rows_are_warmed_by_themselves() {
     let db = database();
     let mut session = db.session();
