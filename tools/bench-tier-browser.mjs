@@ -184,14 +184,21 @@ function report(nacre, duckdb) {
     const each = ({ ms, rows }) => ms / Math.max(1, rows.length);
     return `${name}_over_duckdb=${(each(ours) / each(theirs)).toFixed(2)}`;
   });
-  const { first_row: first, points } = nacre;
+  const { first_row: first, points, points_again: again } = nacre;
+  const perRow = (value, step) => (value / Math.max(1, step.rows.length)).toFixed(1);
+  const queries = ['q6', 'q1'].flatMap((name) => [name, `${name}_again`]);
   const own = [
     `first_row_ms=${first.ms.toFixed(0)}`,
     `first_row_requests=${first.requests}`,
-    `point_cold_ms=${(points.ms / points.rows.length).toFixed(1)}`,
-    `point_cold_kib=${(points.bytes / points.rows.length / 1024).toFixed(0)}`,
-    `q1_ms=${nacre.q1.ms.toFixed(0)}`,
-    `q6_ms=${nacre.q6.ms.toFixed(0)}`,
+    `point_cold_ms=${perRow(points.ms, points)}`,
+    `point_cold_kib=${perRow(points.bytes / 1024, points)}`,
+    `point_again_ms=${perRow(again.ms, again)}`,
+    `point_again_kib=${perRow(again.bytes / 1024, again)}`,
+    ...queries.flatMap((name) => [
+      `${name}_ms=${nacre[name].ms.toFixed(0)}`,
+      `${name}_requests=${nacre[name].requests}`,
+      `${name}_mb=${(nacre[name].bytes / 1e6).toFixed(0)}`,
+    ]),
   ];
   console.log(`tier-browser: ${[...own, ...figures].join(' ')}`);
 }
