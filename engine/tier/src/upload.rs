@@ -248,6 +248,14 @@ fn first_chunk(remote: &Manifest) -> u64 {
     remote.chunks.first().map_or(0, |chunk| chunk.start)
 }
 
+/// Whether a capture needs the local bytes of a file. The first manifest names the database, which the first chunk
+/// tells ([`database_of`]).
+fn is_needed(capture: Option<&Capture>, remote: &Manifest, entry: &Arc<Entry>) -> bool {
+    let Some(capture) = capture else { return false };
+    let is_first = |(_, first, _): &(u64, Arc<Entry>, u64)| Arc::ptr_eq(first, entry);
+    capture.needs(entry) || remote.database == 0 && capture.chunks.first().is_some_and(is_first)
+}
+
 /// Takes the removed files that no capture needs any more.
 fn leaving(state: &mut State, keeps_history: bool) -> Vec<Arc<Entry>> {
     let State { leaving, capture, remote, .. } = state;
@@ -256,8 +264,8 @@ fn leaving(state: &mut State, keeps_history: bool) -> Vec<Arc<Entry>> {
         _ => true,
     };
     let stays = |entry: &Arc<Entry>| {
-        let is_needed = capture.as_ref().is_some_and(|capture| capture.needs(entry));
-        is_needed || keeps_history && is_owed(entry) && is_kept(entry)
+        is_needed(capture.as_ref(), remote, entry)
+            || keeps_history && is_owed(entry) && is_kept(entry)
     };
     leaving.extract_if(.., |entry| !stays(entry)).collect()
 }
@@ -543,8 +551,7 @@ pub(crate) fn remove(shared: &Shared, name: &str) -> Result<()> {
             note_end(&state, start, &entry);
         }
         let is_owed = shared.keeps_history() && capture::is_owed(&entry);
-        let is_needed = state.capture.as_ref().is_some_and(|capture| capture.needs(&entry));
-        let is_needed = is_needed || is_owed;
+        let is_needed = is_needed(state.capture.as_ref(), &state.remote, &entry) || is_owed;
         if is_owed {
             shared.note_change(&mut state);
         }

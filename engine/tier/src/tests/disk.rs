@@ -177,18 +177,19 @@ fn reads_wait_for_a_blob_store_that_is_away() {
 fn a_removed_file_stays_until_the_capture_has_it() {
     let (files, blobs) = (Arc::new(MemoryStore::new()), Faulty::new());
     let mut small = Small::open(&files, &blobs, options()).unwrap();
-    (1..=3).for_each(|number| small.add(number).unwrap());
+    let last = AT_ONCE as u64 + 2;
+    (1..=last).for_each(|number| small.add(number).unwrap());
     assert_eq!(wait(small.tier.step()).unwrap(), Rest::No);
     let before = small.records.clone();
     // The capture has begun, and needs these bytes.
-    small.drop(3).unwrap();
+    small.drop(last).unwrap();
     small.snapshot().unwrap();
-    assert!(
-        small.tier.open(&name_of(3)).is_err() && !small.tier.list().unwrap().contains(&name_of(3))
-    );
-    assert!(local_names(&files, "seg-").contains(&name_of(3)));
+    let name = name_of(last);
+    assert!(small.tier.open(&name).is_err() && !small.tier.list().unwrap().contains(&name));
+    assert!(local_names(&files, "seg-").contains(&name));
     while small.tier.position() == 0 {
-        assert_eq!(wait(small.tier.step()).unwrap(), Rest::No);
+        let rest = wait(small.tier.step()).unwrap();
+        assert_eq!(rest, Rest::No, "{:?}", small.tier.0.state().last_error);
     }
     let reader = Arc::new(MemoryStore::new());
     // As another machine would find it now.
@@ -199,7 +200,7 @@ fn a_removed_file_stays_until_the_capture_has_it() {
     }
     Small::open(&reader, &copy, options()).unwrap().check(&before);
     small.upload();
-    assert!(!local_names(&files, "seg-").contains(&name_of(3)));
+    assert!(!local_names(&files, "seg-").contains(&name));
     assert_eq!(local_names(&files, "log-").len(), 1, "chunks before the snapshot are gone");
 }
 
