@@ -1,6 +1,7 @@
 //! How long it takes to open a database in a bucket on an empty machine, up to its first row, by how large it is:
-//! seconds and requests of a large one, and of one of a tenth; and how long it takes to make a branch of each. `tools/bench-tier-open.mjs` starts the server and the
-//! link. Rows have bytes that nothing compresses; the writer's disk is limited, so that only the bucket has them all.
+//! seconds and requests of a large one, and of one of a tenth; and how long it takes to make a branch of each.
+//! `tools/bench-tier-open.mjs` starts the server and the link. Rows have bytes that nothing compresses; the writer's
+//! disk is limited, so that only the bucket has them all.
 
 use crate::counted::Counted;
 use crate::measure::{Folder, Outcome, median, timed};
