@@ -4,7 +4,7 @@
  */
 
 import { AsyncDuckDB, DuckDBAccessMode, DuckDBDataProtocol, VoidLogger } from '@duckdb/duckdb-wasm';
-import type { AsyncDuckDBConnection } from '@duckdb/duckdb-wasm';
+import type { AsyncDuckDBConnection, DuckDBFilesystemConfig } from '@duckdb/duckdb-wasm';
 import { tableFromArrays, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
 
 import type { TableDefinition } from '../../../web/src/load/tables';
@@ -17,21 +17,28 @@ const DATE = 8;
 /** A result, of the version of Arrow that DuckDB-Wasm brings along. */
 type Result = Awaited<ReturnType<AsyncDuckDBConnection['query']>>;
 
+/** Reads ranges of a file at a URL; otherwise it fetches the whole file first. */
+const RANGES = { reliableHeadRequests: true, allowFullHTTPReads: false, forceFullHTTPReads: false };
+
 /** Starts the engine and opens the database, with a worker of its own script or a given one. */
-export async function openDuckdb(worker = './duckdb-worker.js'): Promise<Duckdb> {
+export async function openDuckdb(
+  worker = './duckdb-worker.js',
+  filesystem?: DuckDBFilesystemConfig,
+): Promise<Duckdb> {
   const db = new AsyncDuckDB(new VoidLogger(), new Worker(new URL(worker, import.meta.url)));
   await db.instantiate(new URL('./duckdb-eh.wasm', import.meta.url).href);
   await db.open({
     path: 'opfs://bench.duckdb',
     accessMode: DuckDBAccessMode.READ_WRITE,
     query: { castBigIntToDouble: true, castDecimalToDouble: true },
+    ...(filesystem && { filesystem }),
   });
   return new Duckdb(db, await db.connect());
 }
 
 /** Opens a file of DuckDB's at a URL, of which it fetches what it reads. */
 export async function openDuckdbAt(url: string): Promise<System> {
-  const system = await openDuckdb();
+  const system = await openDuckdb(undefined, RANGES);
   await system.db.registerFileURL('remote.duckdb', url, DuckDBDataProtocol.HTTP, false);
   await system.exec("attach 'remote.duckdb' as remote (read_only)");
   await system.exec('use remote');

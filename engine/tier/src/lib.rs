@@ -46,6 +46,7 @@ mod leasing;
 mod manifest;
 mod options;
 mod origins;
+mod parts;
 mod restore;
 mod retry;
 mod shared;

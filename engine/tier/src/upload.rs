@@ -1,24 +1,24 @@
-//! Uploads, step by step: take a capture, write one blob after the other, then the manifest, and remove what
+//! Uploads, step by step: take a capture, write its blobs, some at a time, then the manifest, and remove what
 //! nothing names any more.
 //!
-//! A step makes one call of the blob store, or two if the outcome of writing the manifest must be read. It may be
-//! dropped at any point: what is not noted as done is done again, with the same name and the same bytes.
+//! A step writes blobs beside each other, or one, and reads the manifest if the outcome of writing it is not known.
+//! It may be dropped at any point: what is not noted as done is done again, with the same name and the same bytes.
 
 use crate::apart;
-use crate::capture::{self, Capture, NextPiece, Present, is_owed, next_piece};
+use crate::capture::{self, Capture, Present, is_owed};
 use crate::collect;
 use crate::entry::{Entry, Kind};
 use crate::evict;
 use crate::history;
 use crate::join;
 use crate::manifest::{
-    Blob, Chunk, Dropped, MANIFEST, Manifest, Mark, Origin, Piece, blob_name, piece_name,
+    Blob, Chunk, Dropped, MANIFEST, Manifest, Mark, Origin, blob_name, piece_name,
 };
+use crate::parts::{self, Part};
 use crate::retry::{backoff_ns, is_transient};
 use crate::shared::{Shared, State};
 use core::time::Duration;
 use nacre_host::{Rest, Tag, WriteIf};
-use nacre_types::checksum::checksum;
 use nacre_types::hash::Set;
 use nacre_types::plant::{self, Bug};
 use nacre_types::sorted::SortedMap;
@@ -38,10 +38,8 @@ enum Job {
     Join,
     /// Removes the local bytes of files that the engine has removed.
     Leave(Vec<Arc<Entry>>),
-    /// Uploads a file whole.
-    File(Arc<Entry>),
-    /// Uploads a part of a chunk.
-    Piece(u64, Arc<Entry>, NextPiece),
+    /// Uploads parts of the capture, beside each other.
+    Parts(Vec<Part>),
     /// Writes the history that ends with the capture.
     History,
     /// Replaces the manifest by one that names the capture.
@@ -230,17 +228,8 @@ fn job_of(capture: &Capture) -> Job {
     if plant::is(Bug::UploadOrder) && capture.position.is_multiple_of(3) {
         return Job::Manifest;
     }
-    let is_missing = |entry: &&Arc<Entry>| entry.meta().blob.is_none();
-    let snapshot = capture.snapshot.iter().map(|(_, snapshot)| snapshot);
-    let files = capture.files.iter().map(|(file, _)| file);
-    if let Some(entry) = files.chain(snapshot).chain(&capture.gone).find(is_missing) {
-        return Job::File(entry.clone());
-    }
-    let piece = capture.older.iter().chain(&capture.chunks).find_map(|(start, entry, end)| {
-        let next = next_piece(&entry.meta().pieces, *end)?;
-        Some(Job::Piece(*start, entry.clone(), next))
-    });
-    piece.unwrap_or(Job::Manifest)
+    let parts = parts::missing(capture);
+    if parts.is_empty() { Job::Manifest } else { Job::Parts(parts) }
 }
 
 /// Start of the first chunk of a manifest.
@@ -289,8 +278,7 @@ async fn run(shared: &Shared, job: Job) -> Result<()> {
             }
             Ok(())
         }
-        Job::File(entry) => upload_file(shared, &entry).await,
-        Job::Piece(start, entry, next) => upload_piece(shared, start, &entry, next).await,
+        Job::Parts(parts) => parts::upload(shared, parts).await,
         Job::History => Box::pin(write_history(shared)).await,
         Job::Manifest => replace_manifest(shared).await,
         Job::Collect(work) => {
@@ -298,32 +286,6 @@ async fn run(shared: &Shared, job: Job) -> Result<()> {
             Ok(())
         }
     }
-}
-
-async fn upload_file(shared: &Shared, entry: &Arc<Entry>) -> Result<()> {
-    let len = entry.meta().written;
-    let bytes = shared.read_local(entry, 0, len)?;
-    let blob = Blob { writer: shared.writer(), len, checksum: checksum(&bytes), is_named: false };
-    let name = blob_name(blob.writer, &entry.name);
-    shared.blobs.write(&name, bytes.into(), WriteIf::Any).await?;
-    entry.meta().blob = Some(blob);
-    Ok(())
-}
-
-async fn upload_piece(
-    shared: &Shared,
-    start: u64,
-    entry: &Arc<Entry>,
-    next: NextPiece,
-) -> Result<()> {
-    let bytes = shared.read_local(entry, next.from, next.to)?;
-    let (writer, checksum) = (shared.writer(), checksum(&bytes));
-    let piece = Piece { writer, from: next.from, to: next.to, checksum };
-    shared.blobs.write(&piece_name(start, &piece), bytes.into(), WriteIf::Any).await?;
-    let mut meta = entry.meta();
-    meta.pieces.truncate(next.keep);
-    meta.pieces.push(piece);
-    Ok(())
 }
 
 /// Writes the history that ends with the capture.
