@@ -52,6 +52,8 @@ interface OpenSession {
   engine: Session;
   /** Whether the session belongs to one transaction: then no statement may commit on its own. */
   transaction: boolean;
+  /** Whether the transaction is being cancelled: statements that wait for their turn do not begin. */
+  isCancelled: boolean;
   /** Settles with the last statement that has not finished; null when the session is idle. */
   tail: Promise<unknown> | null;
 }
@@ -77,6 +79,7 @@ export class Connection implements Service<ConnectionMethod> {
     this.#sessions.set(MAIN_SESSION, {
       engine: opened.database.session(),
       transaction: false,
+      isCancelled: false,
       tail: null,
     });
   }
@@ -347,7 +350,11 @@ export class Connection implements Service<ConnectionMethod> {
       );
     }
     return this.#on(id, (engine) => {
-      if (this.#session(id).transaction && (endsTransaction(sql) || !engine.inTransaction())) {
+      const { transaction, isCancelled } = this.#session(id);
+      if (isCancelled) {
+        throw nacreError('cancelled', 'the transaction was cancelled');
+      }
+      if (transaction && (endsTransaction(sql) || !engine.inTransaction())) {
         throw endedBySql();
       }
       return work(engine);
@@ -364,7 +371,7 @@ export class Connection implements Service<ConnectionMethod> {
 
   #begin(id: number): Awaitable<void> {
     const engine = this.#opened.database.session();
-    this.#sessions.set(id, { engine, transaction: true, tail: null });
+    this.#sessions.set(id, { engine, transaction: true, isCancelled: false, tail: null });
     return settle(
       () => this.#on(id, () => answerOf(engine.execute('begin', undefined))),
       (ended) => {
@@ -375,14 +382,19 @@ export class Connection implements Service<ConnectionMethod> {
     );
   }
 
-  #end(id: number, how: 'commit' | 'rollback'): Awaitable<void> {
+  #end(id: number, how: 'commit' | 'rollback' | 'cancel'): Awaitable<void> {
+    if (how === 'cancel') {
+      const session = this.#session(id);
+      session.isCancelled = true;
+      session.engine.cancel();
+    }
     return settle(
       () =>
         this.#on(id, (engine) => {
           if (!engine.inTransaction()) {
             throw endedBySql();
           }
-          return answerOf(engine.execute(how, undefined));
+          return answerOf(engine.execute(how === 'commit' ? how : 'rollback', undefined));
         }),
       () => this.#drop(id),
     );

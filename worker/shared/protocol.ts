@@ -42,8 +42,8 @@ export interface Protocol {
   open(request: OpenRequest): void;
   /** Starts a session, under a number the client chose, and begins a transaction in it. */
   begin(session: number): void;
-  /** Ends a session's transaction, and the session. */
-  end(session: number, how: 'commit' | 'rollback'): void;
+  /** Ends a session's transaction, and the session. `cancel` ends what runs in it, too, and rolls back. */
+  end(session: number, how: 'commit' | 'rollback' | 'cancel'): void;
   /**
    * Runs one or more statements and answers the last one's result. A `ticket`, a number the client
    * chose, makes a call of this and the next methods one that can be cancelled.

@@ -18,6 +18,7 @@ import { insertArrow, type ArrowSource } from './insert-arrow.js';
 import { insertRows, type Columns, type Rows } from './insert-rows.js';
 import { Live } from './live.js';
 import type { InsertOptions } from './load.js';
+import type { CallOptions } from './options.js';
 import { Queries } from './queries.js';
 import type { AnySchema, NewRow, TableName } from './schema.js';
 import { Transaction } from './transaction.js';
@@ -53,6 +54,10 @@ export class Database<S extends object = AnySchema> extends Queries<S> {
    * An error with `retryable` (a conflict, a deadlock, a lock timeout) means that the same
    * transaction may succeed when it is run again.
    *
+   * When `signal` aborts, what runs in the transaction is cancelled, every change undone, and the call
+   * fails with `cancelled`, though the function may still be waiting for something else. Once the
+   * function has returned, it has no effect.
+   *
    * @example
    * ```ts
    * const slowest = await db.transaction(async (tx) => {
@@ -64,9 +69,12 @@ export class Database<S extends object = AnySchema> extends Queries<S> {
    *
    * @returns What the function returns.
    */
-  async transaction<T>(work: (tx: Transaction<S>) => Promise<T>): Promise<T> {
-    this.mustBeOpen();
-    return Transaction.run(this.client, this.#nextSession++, work);
+  async transaction<T>(
+    work: (tx: Transaction<S>) => Promise<T>,
+    options?: CallOptions,
+  ): Promise<T> {
+    this.check(options);
+    return Transaction.run(this.client, this.#nextSession++, work, options);
   }
 
   /**

@@ -5,7 +5,9 @@
  */
 
 import { nacreError } from '../../../worker/shared/errors.js';
+import { Aborting } from './aborting.js';
 import type { Client } from './client.js';
+import type { CallOptions } from './options.js';
 import { Queries } from './queries.js';
 import type { AnySchema } from './schema.js';
 
@@ -43,28 +45,36 @@ export class Transaction<S extends object = AnySchema> extends Queries<S> {
     client: Client,
     session: number,
     work: (tx: Transaction<S>) => Promise<T>,
+    options: CallOptions | undefined,
   ): Promise<T> {
+    const aborting = new Aborting(options?.signal, 'the transaction was cancelled');
     const tx = new Transaction<S>(client, session);
+    const end = async (how: 'commit' | 'rollback' | 'cancel'): Promise<void> => {
+      if (tx.#state === 'open') {
+        tx.#state = 'ended';
+        await client.transport.call('end', session, how);
+      }
+    };
+    // The error that caused it is the one to report.
+    const undo = (how: 'rollback' | 'cancel'): Promise<void> => end(how).catch(() => {});
+    let undone: Promise<void> | undefined;
+    const forget = aborting.on(() => (undone = undo('cancel')));
     // Not awaited, so that statements can follow in the same message. If `begin` fails, the session
     // does not exist and every one of them fails too.
     const begun = client.transport.call('begin', session);
     begun.catch(() => {});
     try {
-      const result = await work(tx);
+      const result = await aborting.or(Promise.resolve(work(tx)));
       await begun;
-      if (tx.#state === 'open') {
-        tx.#state = 'ended';
-        await client.transport.call('end', session, 'commit');
-      }
+      aborting.check();
+      await end('commit');
       return result;
     } catch (error) {
       await begun;
-      if (tx.#state === 'open') {
-        tx.#state = 'ended';
-        // The error that caused the rollback is the one to report.
-        await client.transport.call('end', session, 'rollback').catch(() => {});
-      }
+      await (undone ?? undo('rollback'));
       throw error;
+    } finally {
+      forget();
     }
   }
 }

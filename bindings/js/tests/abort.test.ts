@@ -84,6 +84,73 @@ describe.each(places)('a signal in $name', (place) => {
     expect(rows.map(({ name }) => name)).toEqual(['a', 'b', 'c', 'e']);
   });
 
+  test('undoes a transaction, with what runs in it and what waits', async () => {
+    const db = await withBig(place);
+    let late: Promise<unknown> | undefined;
+    await aborted((signal) =>
+      db.transaction(
+        async (tx) => {
+          await tx.exec("update t set name = 'mine'");
+          const running = tx.query(ENDLESS, [0]);
+          late = Promise.allSettled([running, tx.exec('delete from t')]);
+          await running;
+        },
+        { signal },
+      ),
+    );
+    expect(await late).toMatchObject([
+      { status: 'rejected', reason: { kind: 'cancelled' } },
+      { status: 'rejected', reason: { kind: 'cancelled' } },
+    ]);
+    // Its locks are free.
+    expect((await db.query("update t set name = 'b' where id = 1")).rowsAffected).toBe(1);
+    expect((await db.query('select name from t order by id')).rows).toEqual([
+      { name: 'b' },
+      { name: 'b' },
+    ]);
+  });
+
+  test('undoes a transaction whose function waits for something else', async () => {
+    const db = await withBig(place);
+    let tx: Parameters<Parameters<Database['transaction']>[0]>[0] | undefined;
+    const never = new Promise<void>(() => {});
+    await aborted((signal) =>
+      db.transaction(
+        async (open) => {
+          tx = open;
+          await open.exec('delete from t');
+          await never;
+        },
+        { signal },
+      ),
+    );
+    await expectKind(tx!.query('select 1'), 'closed');
+    expect((await db.query('delete from t where id = 1')).rowsAffected).toBe(1);
+    const signal = AbortSignal.abort('before');
+    let hasRun = false;
+    const work = async (): Promise<void> => {
+      hasRun = true;
+    };
+    await expectKind(db.transaction(work, { signal }), 'cancelled', { cause: 'before' });
+    expect(hasRun).toBe(false);
+  });
+
+  test('does nothing to a transaction that has committed', async () => {
+    const db = await withBig(place);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const left = await db.transaction(
+      async (open) => {
+        await open.exec('delete from t where id = 1');
+        return (await open.query('select count(*) as n from t')).rows;
+      },
+      { signal },
+    );
+    controller.abort();
+    expect(left).toEqual([{ n: 1n }]);
+    expect((await db.query('select count(*) as n from t')).rows).toEqual([{ n: 1n }]);
+  });
+
   test('ends a load whose rows are being published', async () => {
     const db = await withBig(place);
     await db.transaction(async (tx) => {
