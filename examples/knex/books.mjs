@@ -44,8 +44,7 @@ const migrationSource = {
 export async function openBooks(folder) {
   const database = await connect(folder, { types: { bigint: 'number' } });
   const db = knex({ client: nacreClient(database), connection: {} });
-  // Changes of tables are not part of a transaction.
-  await db.migrate.latest({ migrationSource, disableTransactions: true });
+  await db.migrate.latest({ migrationSource });
   return new Books(database, db);
 }
 

@@ -20,7 +20,8 @@ pub fn run_script(text: &str, mode: Mode) -> Report {
     let lines: Vec<Line> =
         text.lines().zip(1..).map(|(l, at)| (at, l.trim_end().to_string())).collect();
     let mut unrolled = Vec::new();
-    unroll(&lines, &mut unrolled);
+    let left_out = unroll(&lines, &mut unrolled);
+    report.skip(skip::THREADS, left_out);
     match TestDatabase::new(mode) {
         Ok(database) => Runner { database, report: &mut report }.run(&unrolled),
         Err(error) => {
@@ -31,9 +32,9 @@ pub fn run_script(text: &str, mode: Mode) -> Report {
     report
 }
 
-/// Writes out loops. A loop whose values are not in the script is left out.
-fn unroll(lines: &[Line], out: &mut Vec<Line>) {
-    let mut at = 0;
+/// Writes out loops. A loop whose values are not in the script is left out. Returns the number of records of these.
+fn unroll(lines: &[Line], out: &mut Vec<Line>) -> usize {
+    let (mut at, mut left_out) = (0, 0);
     while at < lines.len() && out.len() < MAX_LINES {
         let words: Vec<&str> = lines[at].1.split_whitespace().collect();
         let Some(values) = loop_values(&words) else {
@@ -45,15 +46,24 @@ fn unroll(lines: &[Line], out: &mut Vec<Line>) {
         let body = &lines[at + 1..end.min(lines.len())];
         let name = words.get(1).copied().unwrap_or_default();
         let names = [format!("${{{name}}}"), format!("{{{name}}}")];
+        if values.is_empty() {
+            left_out += records(body);
+        }
         for value in values {
             let line = |(number, text): &Line| {
                 (*number, text.replace(&names[0], &value).replace(&names[1], &value))
             };
             let body: Vec<Line> = body.iter().map(line).collect();
-            unroll(&body, out);
+            left_out += unroll(&body, out);
         }
         at = end + 1;
     }
+    left_out
+}
+
+/// The number of records in some lines.
+fn records(lines: &[Line]) -> usize {
+    lines.iter().filter(|(_, line)| is_record(line)).count()
 }
 
 fn end_of_loop(lines: &[Line], start: usize) -> usize {
@@ -132,29 +142,29 @@ impl Runner<'_> {
             let words: Vec<&str> = line.split_whitespace().collect();
             at += 1;
             match words.as_slice() {
-                ["halt", ..] => return,
+                ["halt", ..] => return self.report.skip(skip::SCRIPT, records(&lines[at..])),
                 ["mode", "skip", ..] => skips = true,
                 ["mode", "unskip", ..] => skips = false,
                 ["onlyif", ..] => only = true,
                 ["require", what, ..] if skip::needs_extension(what) => {
-                    let left = lines[at..].iter().filter(|(_, l)| is_record(l)).count();
-                    if left > 0 {
-                        *self.report.skipped.entry(skip::EXTENSION).or_default() += left;
-                    }
-                    return;
+                    return self.report.skip(skip::EXTENSION, records(&lines[at..]));
                 }
                 ["statement", expected, rest @ ..] => {
                     let (sql, _) = parts(lines, &mut at);
-                    if !std::mem::take(&mut only) && !skips {
-                        let session = rest.first().copied().unwrap_or_default();
-                        self.statement(*number, expected, session, sql);
+                    if std::mem::take(&mut only) || skips {
+                        self.report.skip(skip::SCRIPT, 1);
+                        continue;
                     }
+                    let session = rest.first().copied().unwrap_or_default();
+                    self.statement(*number, expected, session, sql);
                 }
                 ["query", types, rest @ ..] => {
                     let (sql, expected) = parts(lines, &mut at);
-                    if !std::mem::take(&mut only) && !skips {
-                        self.query(*number, types, rest, sql, &expected);
+                    if std::mem::take(&mut only) || skips {
+                        self.report.skip(skip::SCRIPT, 1);
+                        continue;
                     }
+                    self.query(*number, types, rest, sql, &expected);
                 }
                 _ => {}
             }
@@ -192,11 +202,9 @@ impl Runner<'_> {
     ) {
         match checked {
             Ok(()) => self.report.passed += 1,
-            Err(what) if what == skip::NULLS_FIRST => {
-                *self.report.skipped.entry(skip::NULLS_FIRST).or_default() += 1;
-            }
+            Err(what) if what == skip::NULLS_FIRST => self.report.skip(skip::NULLS_FIRST, 1),
             Err(what) => match skip::of_duckdb(&sql, outcome) {
-                Some(reason) => *self.report.skipped.entry(reason).or_default() += 1,
+                Some(reason) => self.report.skip(reason, 1),
                 None => self.report.failures.push(Failure { line, sql, what }),
             },
         }

@@ -73,6 +73,15 @@ pub struct Report {
     pub failures: Vec<Failure>,
 }
 
+impl Report {
+    /// Counts skipped records.
+    pub fn skip(&mut self, reason: &'static str, records: usize) {
+        if records > 0 {
+            *self.skipped.entry(reason).or_default() += records;
+        }
+    }
+}
+
 /// Runs a whole script on a database of its own, continuing after failures.
 pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
     let mut report = Report::default();
@@ -108,7 +117,7 @@ pub fn run_script(name: &str, text: &str, settings: &Settings) -> Report {
             Step::Nothing => {}
             Step::Passed => report.passed += 1,
             Step::Other => report.others += 1,
-            Step::Skipped(reason) => *report.skipped.entry(reason).or_default() += 1,
+            Step::Skipped(reason) => report.skip(reason, 1),
             Step::Failed(failure) => report.failures.push(failure),
             Step::Halt => break,
         }

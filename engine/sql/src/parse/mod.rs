@@ -6,6 +6,7 @@
 
 mod alter;
 mod dialect;
+mod errors;
 mod keyword_names;
 pub(crate) mod literal_rows;
 mod merge;
@@ -16,22 +17,18 @@ mod statement;
 pub(crate) mod tokens;
 
 use dialect::{NacreDialect, free_names};
+pub(crate) use errors::position;
+use errors::{MAX_NESTING, MAX_RECURSION, nesting_error, shown, syntax_error};
 use literal_rows::{Cut, LiteralRows};
 use nacre_types::invariant::broken;
-use nacre_types::{Error, Position, Result, limits};
+use nacre_types::{Error, Result, limits};
 use refusal::Refusal;
 use sqlparser::ast::{Expr, Query, SetExpr, Statement, Value};
 use sqlparser::keywords::Keyword;
-use sqlparser::parser::{Parser, ParserError};
+use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
 use std::sync::Arc;
 
-/// Maximum nesting depth of parentheses.
-const MAX_NESTING: usize = if cfg!(target_family = "wasm") { 50 } else { 100 };
-/// Maximum recursion depth of the parser: a level is a parenthesis, a subquery, a prefix operator,
-/// or an operator that binds tighter than the one before it (`a OR b AND (…`). The stack in a
-/// browser is smaller than that of a thread.
-const MAX_RECURSION: usize = if cfg!(target_family = "wasm") { 50 } else { 160 };
 /// Maximum parser stack for nested calls and subqueries, beyond that of plain nesting, in units of
 /// about 4 KiB.
 const MAX_WEIGHT: u32 = 80;
@@ -309,61 +306,6 @@ fn tokenize<'a>(sql: &'a str, cuts: &[Cut]) -> Result<(Vec<TokenWithSpan>, Lines
     }
     tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
     Ok((tokens, Lines { sql, location: Location::new(1, 1), offset: 0, known: known.into_iter() }))
-}
-
-/// Converts a parser location to a position; the parser uses line 0 for an unknown location.
-pub(crate) fn position(location: Location) -> Option<Position> {
-    (location.line > 0)
-        .then_some(Position { line: location.line as u32, column: location.column as u32 })
-}
-
-/// The name of a token in error messages.
-fn shown(token: &Token) -> String {
-    if *token == Token::EOF { "the end of the input".into() } else { format!("{token}") }
-}
-
-/// Converts an error of the parser, whose messages end with ` at Line: l, Column: c`. The position
-/// moves from the message to the error.
-fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
-    keyword_names::keep();
-    let message = match error {
-        ParserError::RecursionLimitExceeded => return nesting_error(start),
-        ParserError::TokenizerError(m) | ParserError::ParserError(m) => m,
-    };
-    let mut place = position(start);
-    let mut text = message.as_str();
-    if let Some((head, tail)) = message.rsplit_once(" at Line: ")
-        && let Some((line, column)) = tail.split_once(", Column: ")
-        && let (Ok(line), Ok(column)) = (line.trim().parse(), column.trim().parse())
-    {
-        place = Some(Position { line, column });
-        text = head;
-    }
-    let arrays = |at| Error::unsupported("arrays are not supported").at(at);
-    let expected = text.strip_prefix("Expected: ").or(text.strip_prefix("Expected "));
-    let text = match expected.and_then(|t| t.split_once(", found: ")) {
-        Some((expected, "EOF")) => {
-            place = position(last);
-            format!("expected {expected}, found the end of the input")
-        }
-        // `int[]` and `a[1]`.
-        Some((expected, "[")) if expected.ends_with("column definition") => return arrays(place),
-        Some((expected, found)) => format!("expected {expected}, found {found}"),
-        None => match text.strip_prefix("No infix parser for token ") {
-            Some("LBracket" | "[") => return arrays(place),
-            Some(_) => "unknown operator".into(),
-            None => text.to_string(),
-        },
-    };
-    Error::syntax(text).at(place)
-}
-
-fn nesting_error(at: Location) -> Error {
-    Error::limit(format!(
-        "statement is nested too deeply: the limits are {MAX_NESTING} parentheses, 40 calls or 16 subqueries, and \
-         {MAX_RECURSION} levels of operators"
-    ))
-    .at(position(at))
 }
 
 /// Bounds the nesting and the length of operator chains, which become left-deep trees.

@@ -322,6 +322,9 @@ fn drop_objects(parser: &mut Parser) -> Parse<Statement> {
     let purge = parser.parse_keyword(Keyword::PURGE);
     let on = parser.parse_keyword(Keyword::ON);
     let table = on.then(|| parser.parse_object_name(false)).transpose()?;
+    if table.is_some() && object_type != ObjectType::Index {
+        return Err(Refusal::Unsupported("DROP … ON of anything but an index".into()));
+    }
     Ok(Statement::Drop {
         object_type,
         if_exists,
@@ -377,7 +380,9 @@ fn explain(parser: &mut Parser) -> Parse<Statement> {
     }
     let analyze = !parser.parse_keywords(&[Keyword::QUERY, Keyword::PLAN])
         && parser.parse_keyword(Keyword::ANALYZE);
-    let _ = parser.parse_keyword(Keyword::VERBOSE);
+    if parser.parse_keyword(Keyword::VERBOSE) {
+        return Err(Refusal::Unsupported("EXPLAIN VERBOSE".into()));
+    }
     let [word, option] = parser.peek_tokens_ref();
     let options = [Keyword::ANALYZE, Keyword::FORMAT, Keyword::VERBOSE];
     if keyword(&word.token) == Keyword::FORMAT {

@@ -48,9 +48,12 @@ impl<'a> Binder<'a> {
         self.shown(texts(&["view_name"], list), options)
     }
 
-    pub(crate) fn show_schemas(&mut self) -> Result<Statement> {
+    pub(crate) fn show_schemas(
+        &mut self,
+        options: &'a ast::ShowStatementOptions,
+    ) -> Result<Statement> {
         let list = vec![vec![text(SCHEMA)], vec![text("information_schema")]];
-        Ok(Statement::query(texts(&["schema_name"], list)))
+        self.shown(texts(&["schema_name"], list), options)
     }
 
     pub(crate) fn show_columns(

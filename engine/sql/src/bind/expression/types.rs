@@ -4,7 +4,7 @@
 use nacre_function::decimal_type::{decimal, decimal_shape};
 use nacre_types::{DECIMAL_MAX_PRECISION, DataType, Error, PhysicalType, Result};
 use sqlparser::ast::{
-    BinaryLength, CharacterLength, DataType as Ast, ExactNumberInfo, TimezoneInfo,
+    BinaryLength, CharLengthUnits, CharacterLength, DataType as Ast, ExactNumberInfo, TimezoneInfo,
 };
 
 /// Converts a type name in a statement to a data type.
@@ -130,6 +130,9 @@ fn length(n: u64) -> Result<u32> {
 
 fn characters(n: &Option<CharacterLength>) -> Result<Option<u32>> {
     match n {
+        Some(CharacterLength::IntegerLength { unit: Some(CharLengthUnits::Octets), .. }) => {
+            Err(Error::unsupported("a length in OCTETS is not supported"))
+        }
         Some(CharacterLength::IntegerLength { length: n, .. }) => length(*n).map(Some),
         _ => Ok(None),
     }

@@ -114,24 +114,8 @@ impl<'a> Binder<'a> {
     pub(crate) fn factor(&mut self, factor: &'a TableFactor) -> Result<(Plan, Scope)> {
         self.limits.count_table()?;
         match factor {
-            TableFactor::Table {
-                name,
-                alias,
-                args,
-                sample,
-                version,
-                partitions,
-                with_ordinality,
-                with_hints,
-                index_hints,
-                ..
-            } => {
-                if !with_hints.is_empty() || !index_hints.is_empty() {
-                    return Err(unsupported("a hint of a table"));
-                }
-                if version.is_some() || !partitions.is_empty() {
-                    return Err(unsupported("PARTITION or a version of a table"));
-                }
+            TableFactor::Table { name, alias, args, sample, with_ordinality, .. } => {
+                refuse_modifiers(factor)?;
                 match (args, sample) {
                     (None, _) if *with_ordinality => Err(unsupported("WITH ORDINALITY")),
                     (None, None) => self.named_table(name, alias.as_ref()),
@@ -420,6 +404,33 @@ fn has_lateral(table: &ast::TableWithJoins) -> bool {
     is_lateral(&table.relation) || table.joins.iter().any(|join| is_lateral(&join.relation))
 }
 
+/// Refuses what may follow the name of a table and is not supported anywhere.
+pub(crate) fn refuse_modifiers(factor: &TableFactor) -> Result<()> {
+    // Every field is named, so that one the parser adds is not overlooked.
+    let TableFactor::Table {
+        name: _,
+        alias: _,
+        args: _,
+        with_hints,
+        version,
+        with_ordinality: _,
+        partitions,
+        json_path,
+        sample: _,
+        index_hints,
+    } = factor
+    else {
+        return Ok(());
+    };
+    if !with_hints.is_empty() || !index_hints.is_empty() {
+        return Err(unsupported("a hint of a table"));
+    }
+    if version.is_some() || !partitions.is_empty() || json_path.is_some() {
+        return Err(unsupported("PARTITION, a version or a path of a table"));
+    }
+    Ok(())
+}
+
 /// Whether a table, or a table inside its parentheses, is `LATERAL`. Functions always are.
 fn is_lateral(factor: &TableFactor) -> bool {
     match factor {
@@ -485,6 +496,9 @@ fn renamed(plan: Plan, mut scope: Scope, alias: Option<&ast::TableAlias>) -> Res
             .at(position(alias.name.span.start)));
     }
     for (column, new) in scope.columns.iter_mut().zip(&alias.columns) {
+        if new.data_type.is_some() {
+            return Err(unsupported("a type in an alias").at(position(new.name.span.start)));
+        }
         column.name = new.name.value.clone();
     }
     for column in &mut scope.columns {

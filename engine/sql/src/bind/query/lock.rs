@@ -26,11 +26,7 @@ impl<'a> Binder<'a> {
             _ => return Err(unsupported("FOR UPDATE on a join")),
         };
         match relation {
-            ast::TableFactor::Table { args: None, alias, .. } => {
-                if alias.as_ref().is_some_and(|a| !a.columns.is_empty()) {
-                    return Err(unsupported("FOR UPDATE on a table with renamed columns"));
-                }
-            }
+            ast::TableFactor::Table { args: None, .. } => {}
             _ => return Err(unsupported("FOR UPDATE on anything but a table")),
         }
         let output = self.query_without_locks(query)?;

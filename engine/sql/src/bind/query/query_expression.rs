@@ -226,6 +226,9 @@ impl<'a> Binder<'a> {
         let one = Expr::literal(Value::Int(1), DataType::Int64);
         let mut limit = limit.map(|e| self.row_count(e, "LIMIT")).transpose()?.flatten();
         if let Some(fetch) = &query.fetch {
+            if limit.is_some() {
+                return Err(Error::syntax("a query has either LIMIT or FETCH"));
+            }
             if fetch.with_ties || fetch.percent {
                 return Err(unsupported("FETCH WITH TIES or PERCENT"));
             }

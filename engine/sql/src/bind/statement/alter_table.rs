@@ -67,12 +67,13 @@ impl<'a> Binder<'a> {
                 }
                 Operation::AddConstraint {
                     constraint: ast::TableConstraint::Unique(unique),
-                    ..
+                    not_valid: false,
                 } => {
                     declared.index(Wanted::unique(unique)?);
                 }
                 Operation::AddConstraint {
-                    constraint: ast::TableConstraint::Index(index), ..
+                    constraint: ast::TableConstraint::Index(index),
+                    not_valid: false,
                 } => {
                     declared.index(Wanted::plain(index));
                 }

@@ -172,6 +172,7 @@ impl<'a> Binder<'a> {
 
     /// Binds `DELETE` in the forms of PostgreSQL, MySQL and SQLite.
     pub(crate) fn delete(&mut self, delete: &'a ast::Delete) -> Result<Statement> {
+        refuse_output(delete.output.as_ref())?;
         let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
             &delete.from;
         let Some(first) = from.first() else {
@@ -221,6 +222,7 @@ impl<'a> Binder<'a> {
         if update.or.is_some() {
             return Err(unsupported("UPDATE OR …"));
         }
+        refuse_output(update.output.as_ref())?;
         let others: &'a [ast::TableWithJoins] = match &update.from {
             None => &[],
             Some(
@@ -238,6 +240,14 @@ impl<'a> Binder<'a> {
             limit: update.limit.as_ref(),
             returning: update.returning.as_deref(),
         })
+    }
+}
+
+/// Refuses SQL Server's spelling of `RETURNING`.
+fn refuse_output(output: Option<&ast::OutputClause>) -> Result<()> {
+    match output {
+        Some(_) => Err(unsupported("OUTPUT")),
+        None => Ok(()),
     }
 }
 

@@ -242,7 +242,8 @@ impl<'a> Binder<'a> {
                 ColumnOption::Comment(_) => {}
                 ColumnOption::Unique(unique) => {
                     refuse_deferral(&unique.characteristics).map_err(|e| e.at(at))?;
-                    declared.index(Wanted::of_column(&definition.name, unique)?)
+                    let name = option.name.as_ref();
+                    declared.index(Wanted::of_column(&definition.name, unique, name)?)
                 }
                 ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES").at(at)),
                 ColumnOption::Check(check) => {
@@ -336,6 +337,7 @@ impl<'a> Binder<'a> {
         key: &ast::PrimaryKeyConstraint,
         schema: &mut TableSchema,
     ) -> Result<()> {
+        refuse_of_primary_key(key)?;
         let mut columns = Vec::new();
         let mut first = None;
         for column in &key.columns {
@@ -361,6 +363,21 @@ impl<'a> Binder<'a> {
         }
         set_primary_key(schema, columns, first)
     }
+}
+
+/// Refuses what a primary key cannot have. Of its names there is one, `PRIMARY`.
+fn refuse_of_primary_key(key: &ast::PrimaryKeyConstraint) -> Result<()> {
+    let options = key.index_options.iter().filter_map(|option| match option {
+        ast::IndexOption::Using(using) => Some(using),
+        ast::IndexOption::Comment(_) => None,
+    });
+    if key.index_type.iter().chain(options).any(|using| *using != ast::IndexType::BTree) {
+        return Err(unsupported("PRIMARY KEY … USING other than BTREE"));
+    }
+    if !key.include.is_empty() {
+        return Err(unsupported("PRIMARY KEY … INCLUDE"));
+    }
+    Ok(())
 }
 
 fn set_primary_key(

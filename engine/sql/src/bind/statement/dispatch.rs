@@ -87,8 +87,17 @@ impl<'a> Binder<'a> {
                 let (table, full) = (self.table(name)?, *include_final);
                 Ok(CatalogStatement::Optimize { table, full }.into())
             }
-            S::ShowTables { show_options, full, .. } => self.show_tables(show_options, *full),
-            S::ShowColumns { show_options, .. } => self.show_columns(show_options),
+            S::ShowTables {
+                terse: false,
+                history: false,
+                extended: false,
+                external: false,
+                show_options,
+                full,
+            } => self.show_tables(show_options, *full),
+            S::ShowColumns { extended: false, full: false, show_options } => {
+                self.show_columns(show_options)
+            }
             S::ExplainTable { table_name, .. } => self.describe(table_name),
             S::ShowCreate { obj_type: ast::ShowCreateObject::Table, obj_name } => {
                 self.show_create_table(obj_name)
@@ -96,8 +105,13 @@ impl<'a> Binder<'a> {
             S::ShowCreate { obj_type: ast::ShowCreateObject::View, obj_name } => {
                 self.show_create_view(obj_name)
             }
-            S::ShowViews { show_options, .. } => self.show_views(show_options),
-            S::ShowDatabases { .. } | S::ShowSchemas { .. } => self.show_schemas(),
+            S::ShowViews { terse: false, materialized: false, show_options } => {
+                self.show_views(show_options)
+            }
+            S::ShowDatabases { terse: false, history: false, show_options }
+            | S::ShowSchemas { terse: false, history: false, show_options } => {
+                self.show_schemas(show_options)
+            }
             S::ShowFunctions { filter } => self.show_functions(filter.as_ref()),
             S::WaitFor(ast::WaitForStatement { expr: ast::Expr::Tuple(values), .. }) => {
                 self.wait_for(values)
@@ -132,6 +146,11 @@ fn statement_name(statement: &ast::Statement) -> &'static str {
         S::Drop { .. } => "this DROP",
         S::Commit { .. } => "COMMIT AND CHAIN",
         S::Rollback { .. } => "ROLLBACK AND CHAIN",
+        S::ShowTables { .. }
+        | S::ShowColumns { .. }
+        | S::ShowViews { .. }
+        | S::ShowDatabases { .. }
+        | S::ShowSchemas { .. } => "a word of this SHOW",
         S::ShowVariable { .. } | S::ShowVariables { .. } => "SHOW of a variable",
         _ => "this statement",
     }

@@ -5,6 +5,7 @@ use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::literal::number;
 use crate::bind::names::{place, unsupported};
+use crate::bind::query::from::refuse_modifiers;
 use crate::bind::rule::rule_of;
 use crate::bind::scope::Scope;
 use crate::bind::statement::assignment::{
@@ -77,6 +78,10 @@ impl<'a> Binder<'a> {
             None if insert.insert_alias.is_some() => Some("this form of INSERT"),
             _ if insert.overwrite || insert.partitioned.is_some() => Some("this form of INSERT"),
             _ if insert.priority.is_some() => Some("a priority of INSERT"),
+            _ if insert.output.is_some() => Some("OUTPUT"),
+            _ if insert.settings.is_some() || insert.format_clause.is_some() => {
+                Some("this form of INSERT")
+            }
             _ => None,
         };
         if let Some(feature) = feature {
@@ -310,9 +315,16 @@ impl<'a> Binder<'a> {
         &mut self,
         factor: &'a ast::TableFactor,
     ) -> Result<(Arc<TableSchema>, Scope, Plan)> {
-        let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
+        let ast::TableFactor::Table { name, alias, args: None, sample, .. } = factor else {
             return Err(unsupported("a target that is not a table"));
         };
+        refuse_modifiers(factor)?;
+        if sample.is_some() {
+            return Err(unsupported("TABLESAMPLE of rows to change or to lock"));
+        }
+        if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
+            return Err(unsupported("a target with renamed columns"));
+        }
         let table = self.table(name)?;
         let shown = alias.as_ref().map_or(table.name.as_str(), |a| a.name.value.as_str());
         let scope = Scope::of(shown, &table_fields(&table));

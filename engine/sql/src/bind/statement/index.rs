@@ -12,6 +12,7 @@ use crate::bind::binder::Binder;
 use crate::bind::names::{place, table_name, unsupported};
 use crate::bind::rule::{Kind, key_expr, key_of};
 use crate::bind::scope::with_suggestion;
+use crate::bind::statement::table_clauses::refuse_deferral;
 use crate::parse::position;
 use crate::plan::{CatalogStatement, ControlStatement, Statement};
 use nacre_types::{
@@ -40,8 +41,10 @@ impl<'a> Wanted<'a> {
     pub fn of_column(
         column: &'a ast::Ident,
         constraint: &'a ast::UniqueConstraint,
+        name: Option<&'a ast::Ident>,
     ) -> Result<Wanted<'a>> {
-        Ok(Wanted { columns: Columns::Own(column), ..Wanted::unique(constraint)? })
+        let wanted = Wanted::unique(constraint)?;
+        Ok(Wanted { columns: Columns::Own(column), name: wanted.name.or(name), ..wanted })
     }
 
     /// Takes `[CONSTRAINT name] UNIQUE [KEY | INDEX] [name] (columns)`.
@@ -53,19 +56,17 @@ impl<'a> Wanted<'a> {
             columns,
             include,
             index_options,
-            ..
+            index_type_display: _,
+            characteristics,
+            nulls_distinct,
         } = constraint;
         if !include.is_empty() {
             return Err(unsupported("UNIQUE … INCLUDE"));
         }
-        if constraint.nulls_distinct == ast::NullsDistinctOption::NotDistinct {
+        if *nulls_distinct == ast::NullsDistinctOption::NotDistinct {
             return Err(unsupported("UNIQUE NULLS NOT DISTINCT"));
         }
-        let deferred =
-            constraint.characteristics.as_ref().is_some_and(|c| c.deferrable == Some(true));
-        if deferred {
-            return Err(unsupported("a DEFERRABLE constraint"));
-        }
+        refuse_deferral(characteristics)?;
         Ok(Wanted {
             name: index_name.as_ref().or(name.as_ref()),
             columns: Columns::List(columns),

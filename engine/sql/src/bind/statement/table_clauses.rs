@@ -138,7 +138,7 @@ pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
     ];
     match clauses.iter().find(|(is_there, _)| *is_there) {
         Some((_, name)) => Err(unsupported(name)),
-        None => refuse_options(table_options),
+        None => refuse_options(table_options, query.is_some() || like.is_some()),
     }
 }
 
@@ -159,8 +159,9 @@ fn is_given(format: &ast::HiveFormat) -> bool {
 }
 
 /// Refuses options of the form `name = value`, except those of MySQL's dumps that change nothing
-/// here: the engine, the format of rows, comments, and UTF-8 as the character set.
-fn refuse_options(options: &CreateTableOptions) -> Result<()> {
+/// here: the engine, the format of rows, comments, and UTF-8 as the character set. A table like another one
+/// takes no first number of its own.
+fn refuse_options(options: &CreateTableOptions, is_like: bool) -> Result<()> {
     let list = match options {
         CreateTableOptions::None => return Ok(()),
         CreateTableOptions::Plain(list) => list,
@@ -172,7 +173,7 @@ fn refuse_options(options: &CreateTableOptions) -> Result<()> {
         SqlOption::Comment(_) => Ok(()),
         SqlOption::NamedParenthesizedList(list) if is(&list.key, "ENGINE") => Ok(()),
         SqlOption::KeyValue { key, .. } if is(key, "ROW_FORMAT") => Ok(()),
-        SqlOption::KeyValue { key, .. } if is_first_identity(key) => Ok(()),
+        SqlOption::KeyValue { key, .. } if is_first_identity(key) && !is_like => Ok(()),
         SqlOption::KeyValue { key, value } if is_character_set(key) && is_utf8(value) => Ok(()),
         SqlOption::KeyValue { key, .. } => Err(table_option(&key.value)),
         SqlOption::NamedParenthesizedList(list) => Err(table_option(&list.key.value)),
@@ -208,10 +209,15 @@ fn table_option(name: &str) -> Error {
     unsupported(&format!("the table option {}", name.to_ascii_uppercase()))
 }
 
-/// Refuses `DEFERRABLE`, `INITIALLY` and `[NOT] ENFORCED` of a key.
+/// Refuses a key that is not checked by each statement.
 pub(super) fn refuse_deferral(deferral: &Option<ast::ConstraintCharacteristics>) -> Result<()> {
-    match deferral {
-        Some(_) => Err(unsupported("DEFERRABLE, INITIALLY or ENFORCED of a key")),
-        None => Ok(()),
+    let Some(ast::ConstraintCharacteristics { deferrable, initially, enforced }) = deferral else {
+        return Ok(());
+    };
+    let is_late = *initially == Some(ast::DeferrableInitial::Deferred);
+    match () {
+        () if *enforced == Some(false) => Err(unsupported("NOT ENFORCED")),
+        () if *deferrable == Some(true) || is_late => Err(unsupported("a DEFERRABLE constraint")),
+        () => Ok(()),
     }
 }

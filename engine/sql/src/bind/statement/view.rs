@@ -23,6 +23,8 @@ impl<'a> Binder<'a> {
             _ if create.temporary => "TEMPORARY VIEW",
             _ if create.or_alter
                 || create.secure
+                || create.copy_grants
+                || !create.cluster_by.is_empty()
                 || create.to.is_some()
                 || create.params.is_some() =>
             {

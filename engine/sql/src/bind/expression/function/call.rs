@@ -28,6 +28,9 @@ impl<'a> Binder<'a> {
         if name == "columns" {
             return columns(f, env).map_err(|e| e.at(at));
         }
+        if !matches!(f.parameters, ast::FunctionArguments::None) {
+            return Err(unsupported("a call with parameters before its arguments").at(at));
+        }
         if f.over.is_some() {
             return self.window(&name, f, env).map_err(|e| e.at(at));
         }
@@ -37,10 +40,7 @@ impl<'a> Binder<'a> {
         if let Some(aggregate) = self.aggregate_call(&name, f, env).map_err(|e| e.at(at))? {
             return Ok(aggregate);
         }
-        if !f.within_group.is_empty()
-            || f.null_treatment.is_some()
-            || !matches!(f.parameters, ast::FunctionArguments::None)
-        {
+        if !f.within_group.is_empty() || f.null_treatment.is_some() {
             return Err(unsupported("this form of function call").at(at));
         }
         let (args, distinct) = match &f.args {
@@ -125,7 +125,11 @@ impl<'a> Binder<'a> {
         env: &mut Env<'_>,
     ) -> Result<Option<Expr>> {
         if let Some(function) = registry::grouping(name) {
-            let (args, _) = arguments(&f.args)?;
+            let (args, distinct) = arguments(&f.args)?;
+            if distinct || f.filter.is_some() || !f.within_group.is_empty() {
+                let message = format!("{name} takes neither DISTINCT nor FILTER");
+                return Err(Error::syntax(message));
+            }
             return match env.in_aggregate || env.aggregates.is_none() {
                 true => Err(aggregates_not_allowed(env)),
                 false => self.grouping_call(function, args, env).map(Some),
@@ -142,6 +146,9 @@ impl<'a> Binder<'a> {
             return result;
         }
         let Some(entry) = known else { return Ok(None) };
+        if f.over.is_none() && f.null_treatment.is_some() {
+            return Err(unsupported("IGNORE NULLS or RESPECT NULLS without OVER"));
+        }
         // With several arguments SQLite's `min` and `max` are `least` and `greatest`.
         let several = matches!(&f.args, ast::FunctionArguments::List(list) if list.args.len() > 1);
         if several && matches!(name, "min" | "max") {

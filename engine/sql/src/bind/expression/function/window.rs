@@ -108,7 +108,7 @@ impl<'a> Binder<'a> {
         env: &mut Env<'_>,
     ) -> Result<(Window, Expr)> {
         let specs = self.built_on(spec)?;
-        let (partition, order) = self.partition_and_order(&specs, env)?;
+        let (partition, order, frame) = self.window_of(&specs, env)?;
         let ignored = ignores_nulls(f);
         let function = match ignored {
             true => ignoring_nulls(name),
@@ -147,18 +147,15 @@ impl<'a> Binder<'a> {
                 (call, wrapped)
             }
         };
-        let frame = match specs.iter().find_map(|s| s.window_frame.as_ref()) {
-            Some(frame) => self.frame(frame, &order, env)?,
-            None => WindowFrame::default(),
-        };
         Ok((Window { partition, order, call: WindowCall { frame, ..call } }, wrapped))
     }
 
-    fn partition_and_order(
+    /// Binds a definition that is built on others: its partitions, order and frame.
+    fn window_of(
         &mut self,
         specs: &[&'a ast::WindowSpec],
         env: &mut Env<'_>,
-    ) -> Result<(Vec<Expr>, Vec<SortKey>)> {
+    ) -> Result<(Vec<Expr>, Vec<SortKey>, WindowFrame)> {
         let mut partition = Vec::new();
         for ast in specs.iter().flat_map(|s| &s.partition_by) {
             partition.push(self.typed(ast, env)?);
@@ -168,7 +165,11 @@ impl<'a> Binder<'a> {
             let expr = self.typed(&item.expr, env)?;
             order.push(sort_key(expr, item)?);
         }
-        Ok((partition, order))
+        let frame = match specs.iter().find_map(|s| s.window_frame.as_ref()) {
+            Some(frame) => self.frame(frame, &order, env)?,
+            None => WindowFrame::default(),
+        };
+        Ok((partition, order, frame))
     }
 
     /// Checks the `WINDOW` clause: names are distinct, and windows that no call uses bind too.
@@ -180,12 +181,14 @@ impl<'a> Binder<'a> {
                 let error = Error::syntax(message).with_sqlstate("42P20");
                 return Err(error.at(position(name.span.start)));
             }
-            let ast::NamedWindowExpr::WindowSpec(spec) = definition else { continue };
+            let ast::NamedWindowExpr::WindowSpec(spec) = definition else {
+                return Err(unsupported("a window named after another"));
+            };
             // What the definition adds to the query counts only if a call uses it.
             let (windows, aggregates) = (env.windows.take(), env.aggregates.clone());
             let (seen, groupings) = (env.seen.len(), env.groupings.len());
             let specs = self.built_on(spec)?;
-            let bound = self.partition_and_order(&specs, env);
+            let bound = self.window_of(&specs, env);
             (env.windows, env.aggregates) = (windows, aggregates);
             env.seen.truncate(seen);
             env.groupings.truncate(groupings);
