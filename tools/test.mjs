@@ -130,6 +130,8 @@ const MODELS = [
  * loom.
  */
 const TABLE_MODELS = ['--lib', '-p', 'nacre-table', '--features', 'nacre-table/loom', 'models'];
+/** Varied statements. Their own step, because the parser is compiled again for it. */
+const CLAUSES = ['-p', 'nacre-syntax', '--features', 'trees'];
 const quiet = { quiet: true };
 const wasm = ['--target', 'wasm32-unknown-unknown'];
 
@@ -199,6 +201,7 @@ async function rust() {
   await step('planted bugs', () =>
     cargoTest(['--features', 'nacre-sim/plant', '--test', 'planted']),
   );
+  await step('clauses of statements', () => cargoTest(CLAUSES));
   await step('sqllogictest', sqllogictest);
 }
 

@@ -275,10 +275,32 @@ fn end_of_first_row(tree: &Tree) -> Option<Location> {
 
 /// Whether a query consists of its body alone.
 pub(crate) fn is_rows_only(query: &Query) -> bool {
-    query.with.is_none()
-        && query.order_by.is_none()
-        && query.limit_clause.is_none()
-        && query.fetch.is_none()
+    is_plain(query) && query.limit_clause.is_none()
+}
+
+/// Whether a query consists of its body and `LIMIT`.
+pub(crate) fn is_plain(query: &Query) -> bool {
+    // Every field is named, so that one the parser adds is not overlooked.
+    let Query {
+        with,
+        body: _,
+        order_by,
+        limit_clause: _,
+        fetch,
+        locks,
+        for_clause,
+        settings,
+        format_clause,
+        pipe_operators,
+    } = query;
+    with.is_none()
+        && order_by.is_none()
+        && fetch.is_none()
+        && locks.is_empty()
+        && for_clause.is_none()
+        && settings.is_none()
+        && format_clause.is_none()
+        && pipe_operators.is_empty()
 }
 
 /// Tokenises the text between the cuts. Locations are those in the whole text.

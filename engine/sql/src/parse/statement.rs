@@ -322,6 +322,9 @@ fn drop_objects(parser: &mut Parser) -> Parse<Statement> {
     let purge = parser.parse_keyword(Keyword::PURGE);
     let on = parser.parse_keyword(Keyword::ON);
     let table = on.then(|| parser.parse_object_name(false)).transpose()?;
+    if temporary && object_type == ObjectType::Index {
+        return Err(Refusal::Unsupported("DROP TEMPORARY INDEX".into()));
+    }
     if table.is_some() && object_type != ObjectType::Index {
         return Err(Refusal::Unsupported("DROP … ON of anything but an index".into()));
     }

@@ -52,6 +52,9 @@ impl<'a> Binder<'a> {
         &mut self,
         options: &'a ast::ShowStatementOptions,
     ) -> Result<Statement> {
+        if options.show_in.is_some() {
+            return Err(unsupported("SHOW SCHEMAS of something"));
+        }
         let list = vec![vec![text(SCHEMA)], vec![text("information_schema")]];
         self.shown(texts(&["schema_name"], list), options)
     }
@@ -60,7 +63,13 @@ impl<'a> Binder<'a> {
         &mut self,
         options: &'a ast::ShowStatementOptions,
     ) -> Result<Statement> {
-        match options.show_in.as_ref().and_then(|i| i.parent_name.as_ref()) {
+        let parent = options.show_in.as_ref();
+        let is_table =
+            |kind: Option<&_>| matches!(kind, None | Some(ast::ShowStatementInParentType::Table));
+        if !is_table(parent.and_then(|parent| parent.parent_type.as_ref())) {
+            return Err(unsupported("SHOW COLUMNS of anything but a table"));
+        }
+        match parent.and_then(|parent| parent.parent_name.as_ref()) {
             Some(name) => {
                 let plan = self.columns_of(name)?;
                 self.shown(plan, options)

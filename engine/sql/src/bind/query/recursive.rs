@@ -11,7 +11,7 @@ use crate::bind::environment::Itself;
 use crate::bind::expression::types::common;
 use crate::bind::names::unsupported;
 use crate::bind::query::set_operation::{combine, converted};
-use crate::parse::position;
+use crate::parse::{is_plain, position};
 use crate::plan::{Field, Plan};
 use nacre_types::invariant::broken;
 use nacre_types::{DataType, Error, Result};
@@ -25,7 +25,6 @@ impl<'a> Binder<'a> {
     pub(crate) fn recursive_table(&mut self, at: usize) -> Result<Plan> {
         let cte = self.ctes[at].cte;
         let query = &cte.query;
-        let plain = query.with.is_none() && query.order_by.is_none() && query.fetch.is_none();
         let mut parts = Vec::new();
         let mut kinds = Vec::new();
         let mut first = query.body.as_ref();
@@ -40,7 +39,7 @@ impl<'a> Binder<'a> {
             parts.push(right.as_ref());
             first = left;
         }
-        if parts.is_empty() || !plain {
+        if parts.is_empty() || !is_plain(query) {
             let form = "WITH RECURSIVE that is not `initial query UNION [ALL] recursive query`";
             self.ctes[at].itself = Itself::Refused(form);
             return self.query(query);

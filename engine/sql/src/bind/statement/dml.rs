@@ -315,12 +315,17 @@ impl<'a> Binder<'a> {
         &mut self,
         factor: &'a ast::TableFactor,
     ) -> Result<(Arc<TableSchema>, Scope, Plan)> {
-        let ast::TableFactor::Table { name, alias, args: None, sample, .. } = factor else {
+        let ast::TableFactor::Table { name, alias, args: None, sample, with_ordinality, .. } =
+            factor
+        else {
             return Err(unsupported("a target that is not a table"));
         };
         refuse_modifiers(factor)?;
         if sample.is_some() {
             return Err(unsupported("TABLESAMPLE of rows to change or to lock"));
+        }
+        if *with_ordinality {
+            return Err(unsupported("WITH ORDINALITY"));
         }
         if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
             return Err(unsupported("a target with renamed columns"));

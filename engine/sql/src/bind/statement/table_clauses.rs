@@ -91,6 +91,7 @@ pub(super) fn refuse(create: &ast::CreateTable) -> Result<()> {
             query.is_some() && !(columns.iter().all(is_name) && constraints.is_empty()),
             "CREATE TABLE … AS with types or keys",
         ),
+        (query.is_some() && like.is_some(), "CREATE TABLE … LIKE with AS"),
         (has_statistics, "WITH DATA AND STATISTICS"),
         (clone.is_some(), "CREATE TABLE … CLONE"),
         (

@@ -47,6 +47,9 @@ impl<'a> Binder<'a> {
                 };
                 self.update_of_duplicate(&table, (old_row, &new_row), list, None)?
             }
+            (Some(OnInsert::OnConflict(_)), _) if insert.insert_alias.is_some() => {
+                return Err(unsupported("an alias of inserted rows with ON CONFLICT"));
+            }
             (Some(OnInsert::OnConflict(clause)), _) => {
                 if let Some(target) = &clause.conflict_target {
                     keys = vec![key_of_target(&table, target)?];
