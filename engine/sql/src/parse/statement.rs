@@ -356,6 +356,17 @@ fn set(parser: &mut Parser) -> Parse<Statement> {
         Keyword::GLOBAL => Scope::Global,
         _ => Scope::Session,
     });
+    // MySQL's `SET NAMES utf8mb4`, and PostgreSQL's `SET TIME ZONE 'UTC'`.
+    let name = match () {
+        () if parser.parse_keyword(Keyword::NAMES) => Some("names"),
+        () if parser.parse_keywords(&[Keyword::TIME, Keyword::ZONE]) => Some("time_zone"),
+        () => None,
+    };
+    if let Some(name) = name {
+        let variable = ObjectName::from(vec![Ident::new(name)]);
+        let values = vec![parser.parse_expr()?];
+        return Ok(Set::SingleAssignment { scope, hivevar: false, variable, values }.into());
+    }
     let [_, after] = parser.peek_tokens_ref();
     let assigns = matches!(after.token, Token::Eq | Token::Period | Token::EOF | Token::SemiColon)
         || keyword(&after.token) == Keyword::TO;

@@ -10,6 +10,40 @@ use crate::plan::{ControlStatement, ScanStrategy, SessionOption, Statement};
 use nacre_types::{Error, Result, Value};
 use sqlparser::ast;
 
+/// Settings of other databases, and the values that ask for what is always so; none: any value does. Drivers and
+/// dumps begin with them.
+const AS_IT_IS: &[(&str, &[&str])] = &[
+    ("autocommit", &["1", "on", "true"]),
+    ("character_set_client", UTF8),
+    ("check_function_bodies", &[]),
+    ("client_encoding", UTF8),
+    ("client_min_messages", &[]),
+    ("default_tablespace", &[""]),
+    ("foreign_key_checks", &[]),
+    ("idle_in_transaction_session_timeout", &["0"]),
+    ("names", UTF8),
+    ("row_security", &["off"]),
+    ("search_path", &["main", "nacre", "public"]),
+    ("standard_conforming_strings", &["on", "true"]),
+    ("statement_timeout", &["0"]),
+    ("time_zone", UTC),
+    ("timezone", UTC),
+    ("transaction_timeout", &["0"]),
+    ("xmloption", &["content"]),
+];
+const UTF8: &[&str] = &["utf8", "utf-8", "utf8mb3", "utf8mb4", "unicode"];
+const UTC: &[&str] = &["utc", "gmt", "+00:00", "z"];
+
+/// Whether a setting of another database asks for what is always so; `None` if its name is not known.
+fn is_as_it_is(name: &str, value: &ast::Expr) -> Option<bool> {
+    let (_, values) = AS_IT_IS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    let written = value.to_string();
+    let written = written.trim_matches(['\'', '"']);
+    let is_default = written.eq_ignore_ascii_case("default");
+    let is_named = values.iter().any(|value| value.eq_ignore_ascii_case(written));
+    Some(is_default || is_named || values.is_empty())
+}
+
 impl<'a> Binder<'a> {
     pub(crate) fn set_option(&mut self, set: &'a ast::Set) -> Result<Statement> {
         let ast::Set::SingleAssignment { scope, variable, values, .. } = set else {
@@ -23,6 +57,14 @@ impl<'a> Binder<'a> {
         else {
             return Err(unsupported("this form of SET"));
         };
+        match is_as_it_is(&name.value, value) {
+            Some(true) => return Ok(ControlStatement::Nothing.into()),
+            Some(false) => {
+                let what = format!("{} other than it is", name.value.to_ascii_lowercase());
+                return Err(unsupported(&what).at(place(value)));
+            }
+            None => {}
+        }
         let is = |setting: &str| name.value.eq_ignore_ascii_case(setting);
         let option = match () {
             () if is("threads") => SessionOption::Threads(0),
