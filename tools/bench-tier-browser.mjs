@@ -171,7 +171,8 @@ async function measure(server, orders, open) {
 }
 
 function report(nacre, duckdb) {
-  const rounded = (value) => (typeof value === 'number' ? value.toPrecision(10) : String(value));
+  // Averages of decimals have six digits here, and are binary there.
+  const rounded = (value) => (typeof value === 'number' ? value.toPrecision(7) : String(value));
   const figures = Object.keys(nacre).map((name) => {
     const [ours, theirs] = [nacre[name], duckdb[name]];
     const both = Math.min(ours.rows.length, theirs.rows.length);

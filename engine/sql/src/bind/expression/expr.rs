@@ -7,6 +7,7 @@ use crate::bind::environment::Env;
 use crate::bind::expression::cast::{binary, cast, explicit_cast};
 use crate::bind::expression::literal;
 use crate::bind::expression::operator::{connect, not};
+use crate::bind::expression::temporal::date_arithmetic;
 use crate::bind::expression::types;
 use crate::bind::names::{place, unsupported};
 use crate::expr::{BinaryOp, Expr, ExprKind};
@@ -431,7 +432,7 @@ impl<'a> Binder<'a> {
             ExprKind::Literal(v @ (Value::Text(_) | Value::Int(_) | Value::Decimal { .. })) => {
                 v.to_string()
             }
-            _ => return Err(unsupported("INTERVAL of anything but a literal")),
+            _ => return number_of_units(value, interval).map_err(|e| e.at(place(&interval.value))),
         };
         let parsed = match &interval.leading_field {
             // A unit that the parser does not know is no alias of a number of seconds.
@@ -504,4 +505,20 @@ fn hex(text: &str) -> Result<Vec<u8>> {
         _ => None,
     });
     pairs.collect::<Option<Vec<u8>>>().ok_or_else(bad)
+}
+
+/// Binds `INTERVAL n DAY` of a computed whole number.
+fn number_of_units(number: Expr, interval: &ast::Interval) -> Result<Expr> {
+    let unit =
+        interval.leading_field.as_ref().and_then(|field| interval::unit_of(&field.to_string()));
+    match unit.and_then(|unit| interval::of("1", unit)) {
+        Some(one) if number.data_type.is_integer() || number.data_type == DataType::Null => {
+            date_arithmetic(
+                BinaryOp::Multiply,
+                Expr::literal(Value::Interval(one), DataType::Interval),
+                number,
+            )
+        }
+        _ => Err(unsupported("INTERVAL of anything but a literal or a whole number of units")),
+    }
 }

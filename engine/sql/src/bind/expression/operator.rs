@@ -164,12 +164,6 @@ impl Binder<'_> {
             return Ok(Expr::literal(Value::Null, DataType::Boolean));
         }
         let (left, right) = self.unify(left, right, op.symbol())?;
-        if matches!(left.data_type, DataType::Interval)
-            && !matches!(op, BinaryOp::Equal | BinaryOp::NotEqual)
-            && !null_safe
-        {
-            return Err(Error::unsupported("ordering INTERVAL values is not supported"));
-        }
         if let (Some(a), Some(b)) = (literal_value(&left), literal_value(&right))
             && let Some(order) = literal::compare(a, b)
         {
@@ -241,6 +235,9 @@ impl Binder<'_> {
             DataType::UInt64 => t,
             _ if t.is_integer() => DataType::Int64,
             DataType::Date | DataType::Timestamp => DataType::Interval,
+            DataType::Interval if matches!(op, BinaryOp::Multiply | BinaryOp::Divide) => {
+                DataType::Int64
+            }
             DataType::Null => DataType::Float64,
             _ => t,
         };

@@ -11,7 +11,7 @@ pub(super) fn negate_interval(i: Interval) -> Result<Interval> {
     }
 }
 
-/// Binds `+` and `-` on dates, timestamps and intervals.
+/// Binds `+` and `-` on dates, timestamps and intervals, and `*` and `/` of an interval and a whole number.
 pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
     use DataType::*;
     let (mut left, mut right) = (left, right);
@@ -20,8 +20,17 @@ pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<E
         Err(Error::type_error(format!("no operator {} for {a} and {b}", op.symbol()))
             .with_sqlstate("42883"))
     };
-    if !matches!(op, BinaryOp::Add | BinaryOp::Subtract) {
-        return no_operator();
+    match (op, a, b) {
+        (BinaryOp::Add | BinaryOp::Subtract, ..) => {}
+        (BinaryOp::Multiply | BinaryOp::Divide, Interval, n) if n.is_integer() => {
+            return Ok(binary(op, left, cast(right, Int64)?, Interval));
+        }
+        (BinaryOp::Multiply, n, Interval) if n.is_integer() => {
+            return Ok(binary(op, cast(left, Int64)?, right, Interval));
+        }
+        (BinaryOp::Multiply | BinaryOp::Divide, Interval, Null)
+        | (BinaryOp::Multiply, Null, Interval) => return Ok(Expr::literal(Value::Null, Interval)),
+        _ => return no_operator(),
     }
     // `interval + date` is `date + interval`.
     if op == BinaryOp::Add && matches!(right.data_type, Date | Timestamp | Time) {
@@ -83,9 +92,7 @@ pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<E
                 let sum = nacre_types::Interval { months, days, micros };
                 Ok(Expr::literal(Value::Interval(sum), Interval))
             }
-            _ => Err(Error::unsupported(
-                "arithmetic on INTERVAL values that are not literals is not supported",
-            )),
+            _ => Ok(binary(op, left, right, Interval)),
         },
         _ => no_operator(),
     }

@@ -11,7 +11,7 @@ use crate::bind::scope::Scope;
 use crate::expr::{Expr, ExprKind};
 use crate::parse::position;
 use crate::plan::{Field, Plan, SortKey};
-use nacre_types::{DataType, Error, Position, Result, Value};
+use nacre_types::{DataType, Error, Result, Value};
 use sqlparser::ast::{self, SetExpr};
 use std::sync::Arc;
 
@@ -192,7 +192,7 @@ impl<'a> Binder<'a> {
         let mut keys = Vec::new();
         if let Some(options) = order_by_all(order) {
             for (at, field) in fields.iter().enumerate() {
-                keys.push(key_with(Expr::column(at, field.data_type), options, None)?);
+                keys.push(key_with(Expr::column(at, field.data_type), options)?);
             }
             return Ok(Plan::Sort { input: Box::new(plan), keys, limit: None });
         }
@@ -314,22 +314,15 @@ pub(crate) fn output_position(
 
 /// Builds a sort key. Without `NULLS FIRST` or `NULLS LAST`, null sorts as the smallest value.
 pub(crate) fn sort_key(expr: Expr, item: &ast::OrderByExpr) -> Result<SortKey> {
-    key_with(expr, &item.options, place(&item.expr))
+    key_with(expr, &item.options)
 }
 
 /// Builds a sort key from its options.
-pub(crate) fn key_with(
-    expr: Expr,
-    options: &ast::OrderByOptions,
-    at: Option<Position>,
-) -> Result<SortKey> {
+pub(crate) fn key_with(expr: Expr, options: &ast::OrderByOptions) -> Result<SortKey> {
     let descending = match &options.sort {
         None | Some(ast::OrderBySort::Asc) => false,
         Some(ast::OrderBySort::Desc) => true,
         Some(_) => return Err(unsupported("ORDER BY … USING")),
     };
-    if expr.data_type == DataType::Interval {
-        return Err(unsupported("ORDER BY of an INTERVAL").at(at));
-    }
     Ok(SortKey { expr, descending, nulls_first: options.nulls_first.unwrap_or(!descending) })
 }

@@ -393,7 +393,7 @@ impl<'a> Binder<'a> {
             return Ok(at);
         }
         let expr = self.typed(ast, env)?;
-        if expr.data_type == DataType::Interval {
+        if expr.data_type == DataType::Interval && env.clause != "ORDER BY" {
             return Err(unsupported(&format!("{} of an INTERVAL", env.clause)).at(place(ast)));
         }
         Ok(outputs.iter().position(|o| o.expr == expr).unwrap_or_else(|| {
@@ -415,7 +415,7 @@ impl<'a> Binder<'a> {
         let Some(order) = order else { return Ok(keys) };
         if let Some(options) = order_by_all(order) {
             for (at, output) in outputs[..width].iter().enumerate() {
-                keys.push(key_with(Expr::column(at, output.expr.data_type), options, None)?);
+                keys.push(key_with(Expr::column(at, output.expr.data_type), options)?);
             }
             return Ok(keys);
         }

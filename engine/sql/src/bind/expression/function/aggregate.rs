@@ -110,6 +110,9 @@ impl<'a> Binder<'a> {
         let mut order = Vec::new();
         for item in items {
             let expr = self.typed(&item.expr, env)?;
+            if expr.data_type == DataType::Interval {
+                return Err(unsupported("an aggregate in the order of an INTERVAL"));
+            }
             order.push(sort_key(expr, item)?);
         }
         let filter = match f.filter.as_deref() {

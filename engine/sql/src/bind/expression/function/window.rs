@@ -163,6 +163,11 @@ impl<'a> Binder<'a> {
         let mut order = Vec::new();
         for item in specs.iter().flat_map(|s| &s.order_by) {
             let expr = self.typed(&item.expr, env)?;
+            if expr.data_type == DataType::Interval {
+                return Err(
+                    unsupported("a window in the order of an INTERVAL").at(place(&item.expr))
+                );
+            }
             order.push(sort_key(expr, item)?);
         }
         let frame = match specs.iter().find_map(|s| s.window_frame.as_ref()) {
