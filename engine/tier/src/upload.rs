@@ -198,8 +198,16 @@ fn next_job(shared: &Shared) -> std::result::Result<Job, Rest> {
     })
 }
 
-/// Time from a commit to the capture that has it: the upload ends within the lag if it takes no longer than the last
-/// one, twice, and not more than half of the lag.
+/// How long the next upload is expected to take after one: as long, or as the longest before it, less a quarter for
+/// each since.
+fn expected_ns(before_ns: u64, took_ns: u64) -> u64 {
+    let is_first = before_ns == u64::MAX;
+    let decayed_ns = if is_first { 0 } else { before_ns - before_ns / 4 };
+    took_ns.max(decayed_ns)
+}
+
+/// Time from a commit to the capture that has it: the upload ends within the lag if it takes no longer than expected,
+/// twice, and not more than half of the lag.
 fn lag_ns(lag: Duration, upload_ns: u64) -> u64 {
     let lag_ns = lag.as_nanos() as u64;
     lag_ns - upload_ns.saturating_mul(2).min(lag_ns / 2)
@@ -361,7 +369,8 @@ fn accept(shared: &Shared, manifest: Manifest, tag: Tag, is_done: bool) {
         );
         if is_done {
             state.capture = None;
-            state.upload_ns = shared.clock.monotonic_ns().saturating_sub(state.taken_ns);
+            let took_ns = shared.clock.monotonic_ns().saturating_sub(state.taken_ns);
+            state.upload_ns = expected_ns(state.upload_ns, took_ns);
         }
         state.collected.retain(|name| manifest.dropped.iter().any(|left| left.name == *name));
         // Before anything leaves because of it. A failure: the blob store must be asked when it is opened.
@@ -556,5 +565,10 @@ mod tests {
         assert_eq!(lag_ns(second, 100 * ms), 800 * ms);
         assert_eq!(lag_ns(second, u64::MAX), 500 * ms, "at least half of it");
         assert_eq!(lag_ns(Duration::ZERO, 100 * ms), 0);
+        // After a long upload short ones make it late again, one by one.
+        assert_eq!(expected_ns(u64::MAX, 100 * ms), 100 * ms, "the first");
+        assert_eq!(expected_ns(100 * ms, 400 * ms), 400 * ms);
+        assert_eq!(expected_ns(400 * ms, 100 * ms), 300 * ms);
+        assert_eq!(expected_ns(100 * ms, 100 * ms), 100 * ms);
     }
 }

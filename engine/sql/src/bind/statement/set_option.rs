@@ -60,7 +60,7 @@ impl<'a> Binder<'a> {
         match is_as_it_is(&name.value, value) {
             Some(true) => return Ok(ControlStatement::Nothing.into()),
             Some(false) => {
-                let what = format!("{} other than it is", name.value.to_ascii_lowercase());
+                let what = format!("{} with this value", name.value.to_ascii_lowercase());
                 return Err(unsupported(&what).at(place(value)));
             }
             None => {}
