@@ -56,7 +56,7 @@ export class Database<S extends object = AnySchema> extends Queries<S> {
    *
    * When `signal` aborts, what runs in the transaction is cancelled, every change undone, and the call
    * fails with `cancelled`, though the function may still be waiting for something else. Once the
-   * function has returned, it has no effect.
+   * commit has begun, it has no effect.
    *
    * @example
    * ```ts

@@ -91,8 +91,9 @@ pub(crate) struct State {
     pub capture: Option<Capture>,
     /// When the oldest change was made that no capture has.
     pub changed_ns: Option<u64>,
-    /// When the last capture was taken, and how long an upload is expected to take; `u64::MAX` before the first.
+    /// When the last capture was taken.
     pub taken_ns: u64,
+    /// How long an upload is expected to take; `u64::MAX` before the first.
     pub upload_ns: u64,
     /// Whether the next capture is taken at once.
     pub is_hurried: bool,

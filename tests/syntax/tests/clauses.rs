@@ -101,7 +101,7 @@ fn is_varied(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase()) && !is_place && name != "quote_style"
 }
 
-/// Whether a field has no clause: nothing, no, an empty list, or a word of the parser's such as `None`.
+/// Whether a field has no clause: null, false, an empty list, or a word of the parser's such as `None`.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
