@@ -1,10 +1,6 @@
 //! Helpers of this crate's tests: a database in memory that contexts read, short ways to write
 //! expressions and batches, and a seeded generator.
 
-use crate::context::Context;
-use crate::context::statistics::Statistics;
-use crate::memory::Memory;
-use crate::operator::protocol::Operator;
 use nacre_builtin::registry::{self, ScalarEntry, scalar};
 use nacre_column::{Batch, Vector};
 pub(crate) use nacre_function::aggregate::count::COUNT;
@@ -13,6 +9,10 @@ pub(crate) use nacre_function::aggregate::sum::{AVG, SUM};
 use nacre_function::entry::window::WindowFunction;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Clock, Host, LocalStore, Parallelism};
+use nacre_operator::context::Context;
+use nacre_operator::context::statistics::Statistics;
+use nacre_operator::memory::Memory;
+use nacre_operator::operator::protocol::Operator;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::{Store, StoreOptions, Transaction};
 use nacre_testing::Fixed;

@@ -3,9 +3,9 @@
 use crate::blobs::{BlobAccess, Blobs};
 use crate::change_feed::ChangeFeed;
 use core::time::Duration;
-use nacre_exec::Threads;
 use nacre_host::Host;
 use nacre_host::memory::MemoryStore;
+use nacre_operator::Threads;
 use nacre_session::{ConnectionDefaults, Engine, compile_rules, open_store};
 use nacre_table::{DEFAULT_MEMORY_BYTES, Durability, StoreOptions};
 use nacre_tier::AsOf;

@@ -2,7 +2,7 @@
 
 use crate::Database;
 use nacre_column::{Vector, VectorBuilder};
-use nacre_exec::cast_value;
+use nacre_operator::cast_value;
 use nacre_sql::{
     AggregateKernel, Created, CreatedAggregate, CreatedScalar, GroupStates, ScalarKernel,
     Volatility, created_name, type_named,

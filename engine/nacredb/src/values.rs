@@ -1,7 +1,7 @@
 //! Rows of a table from single values.
 
 use nacre_column::{Batch, Vector};
-use nacre_exec::cast_value;
+use nacre_operator::cast_value;
 use nacre_types::{DataType, Error, Result, TableSchema, Value};
 use std::sync::Arc;
 

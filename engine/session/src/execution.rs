@@ -3,8 +3,8 @@
 use crate::boxed::Boxed;
 use crate::progress::Reporting;
 use crate::time_slices::{StepEnd, TimeSlices, Waits};
-use nacre_exec::{Context, Memory, Profile, Statistics, Threads};
 use nacre_host::{BlobReads, Uploads};
+use nacre_operator::{Context, Memory, Profile, Statistics, Threads};
 use nacre_sql::ScanStrategy;
 use nacre_table::{BulkLoad, Fetched, Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};

@@ -1,6 +1,6 @@
 //! Parameter values of a statement: their number, types and names.
 
-use nacre_exec::cast_value;
+use nacre_operator::cast_value;
 use nacre_sql::{Given, Parsed};
 use nacre_types::{DataType, Error, Result, Value};
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! How far a statement has got, for callers that wait for it. It is reported when the statement gives
 //! way or waits for absent bytes, so a short one reports nothing, and only once something has asked.
 
-use nacre_exec::Statistics;
+use nacre_operator::Statistics;
 use nacre_sql::{Plan, RowStatement, explain_row_nodes};
 use nacre_table::Store;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! The results of statements.
 
 use nacre_column::Batch;
-use nacre_exec::Statistics;
+use nacre_operator::Statistics;
 use nacre_sql::Field;
 
 /// The kind of a statement.

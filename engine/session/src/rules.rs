@@ -2,7 +2,7 @@
 //! expressions.
 
 use nacre_column::{Batch, Form, Vector};
-use nacre_exec::evaluate_alone;
+use nacre_operator::evaluate_alone;
 use nacre_sql::expr::Expr;
 use nacre_sql::{Computed, TableRules, table_rules};
 use nacre_table::RowRules;

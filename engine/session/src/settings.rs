@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::named_statements::NamedStatements;
 use crate::progress::Progress;
-use nacre_exec::{Memory, Threads};
+use nacre_operator::{Memory, Threads};
 use nacre_sql::{ScanStrategy, SessionOption};
 use nacre_table::StatementMemory;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::execution::{Execution, ExecutionParts, InsertPath};
 use crate::result::{ResultKind, StatementResult, StatementStatistics};
 use crate::time_slices::{TimeSlices, is_over};
 use nacre_column::Batch;
-use nacre_exec::{Memory, Operator, Statistics, Threads, pieces};
+use nacre_operator::{Memory, Operator, Statistics, Threads, pieces};
 use nacre_sql::{Field, ScanStrategy};
 use nacre_table::{Fetched, Store, Table, Transaction};
 use nacre_types::{Error, Result, Value};

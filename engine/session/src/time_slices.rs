@@ -6,7 +6,7 @@
 
 use crate::progress::Reporting;
 use nacre_column::Batch;
-use nacre_exec::{Context, LocatingOperator, Operator, TimeSlice};
+use nacre_operator::{Context, LocatingOperator, Operator, TimeSlice};
 use nacre_table::{Environment, Fetched, RowLocator};
 use nacre_types::{Error, Reason, Result};
 use std::cell::Cell;

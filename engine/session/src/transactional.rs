@@ -20,7 +20,7 @@ use crate::slots::Slot;
 use crate::statement;
 use crate::time_slices::TimeSlices;
 use crate::transaction::OpenTransaction;
-use nacre_exec::{Memory, Statistics};
+use nacre_operator::{Memory, Statistics};
 use nacre_sql::{Access, IfLocked, RowStatement};
 use nacre_table::{Blocker, Owner, Savepoint, Transaction};
 use nacre_types::{Error, ErrorKind, Reason, Result, Timestamp, Value};

@@ -47,7 +47,7 @@ use nacre_sql::plan::node::dummy as node;
 use nacre_types::Result;
 
 /// The operator of a node.
-pub(crate) fn operator(_: &node::Dummy, inputs: Inputs) -> Result<Box<dyn Operator>> {
+pub fn operator(_: &node::Dummy, inputs: Inputs) -> Result<Box<dyn Operator>> {
     let [input] = exactly(inputs);
     Ok(Box::new(Dummy { input, seen: 0 }))
 }
@@ -76,7 +76,7 @@ impl Operator for Dummy {
 `;
 
 export default {
-  check: ['nacre-sql', 'nacre-exec'],
+  check: ['nacre-sql', 'nacre-operator', 'nacre-exec'],
   places: [
     { create: { 'engine/sql/src/plan/node/dummy.rs': NODE } },
     {
@@ -84,16 +84,16 @@ export default {
       before: 'pub mod limit_by;',
       insert: 'pub mod dummy;',
     },
-    { create: { 'engine/exec/src/operator/dummy.rs': OPERATOR } },
+    { create: { 'engine/operator/src/operator/dummy.rs': OPERATOR } },
     {
-      edit: 'engine/exec/src/operator/mod.rs',
-      before: 'pub(crate) mod inputs;',
-      insert: 'pub(crate) mod dummy;',
+      edit: 'engine/operator/src/operator/mod.rs',
+      before: 'pub mod inputs;',
+      insert: 'pub mod dummy;',
     },
     {
       edit: 'engine/exec/src/build/nodes.rs',
       before: '.or(limit_by::operator)?',
-      insert: '        .or(crate::operator::dummy::operator)?',
+      insert: '        .or(nacre_operator::operator::dummy::operator)?',
     },
   ],
 };

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 /// Crates of the workspace and the workspace crates each may use in its product code.
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     let storage = ["nacre-types", "nacre-host", "nacre-column"];
+    let operators =
+        [&storage[..], &["nacre-table", "nacre-function", "nacre-builtin", "nacre-sql"]].concat();
     BTreeMap::from([
         ("nacre-types", vec![]),
         ("nacre-host", vec!["nacre-types"]),
@@ -18,17 +20,17 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("nacre-function", vec!["nacre-types", "nacre-column"]),
         ("nacre-builtin", vec!["nacre-types", "nacre-column", "nacre-function"]),
         ("nacre-sql", vec!["nacre-types", "nacre-function", "nacre-builtin"]),
+        ("nacre-operator", operators.to_vec()),
+        ("nacre-exec", [&operators[..], &["nacre-operator"]].concat()),
         (
-            "nacre-exec",
-            [&storage[..], &["nacre-table", "nacre-function", "nacre-builtin", "nacre-sql"]]
-                .concat(),
+            "nacre-session",
+            [&storage[..], &["nacre-table", "nacre-sql", "nacre-operator", "nacre-exec"]].concat(),
         ),
-        ("nacre-session", [&storage[..], &["nacre-table", "nacre-sql", "nacre-exec"]].concat()),
         (
             "nacredb",
             [
                 &storage[..],
-                &["nacre-table", "nacre-tier", "nacre-sql", "nacre-exec", "nacre-session"],
+                &["nacre-table", "nacre-tier", "nacre-sql", "nacre-operator", "nacre-session"],
             ]
             .concat(),
         ),

@@ -6,20 +6,20 @@ use super::measure::measured;
 use super::nodes;
 use super::shared::for_each_constant;
 use super::site::Site;
-use crate::aggregate::HashAggregate;
-use crate::context::Context;
-use crate::join::{HashJoin, JoinSpec, ProbeJoin, RightRows};
-use crate::join_filter::{JoinFilters, RuntimeFilters, filters_of};
-use crate::operator::protocol::{Operator, Rebuild};
-use crate::operator::{
-    Duplicates, Filter, Limit, Project, Recursive, SharedRows, SharedScan, SuppliedScan, Union,
-    ValuesScan, rows_needed,
-};
 use crate::parallel::{
     BuildPipelines, Gather, ParallelAggregate, ParallelPlan, PipelinePart, plan_of,
 };
 use crate::scan::{self, Order, ScanRequest, ScanSpec, build_extremes, build_warm_up, extremes_of};
-use crate::sort::{FirstKey, Sort};
+use nacre_operator::aggregate::HashAggregate;
+use nacre_operator::context::Context;
+use nacre_operator::join::{HashJoin, JoinSpec, ProbeJoin, RightRows};
+use nacre_operator::join_filter::{JoinFilters, RuntimeFilters, filters_of};
+use nacre_operator::operator::protocol::{Operator, Rebuild};
+use nacre_operator::operator::{
+    Duplicates, Filter, Limit, Project, Recursive, SharedRows, SharedScan, SuppliedScan, Union,
+    ValuesScan, rows_needed,
+};
+use nacre_operator::sort::{FirstKey, Sort};
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::node::json_rows::JsonRows;
 use nacre_sql::plan::node::warm_up::WarmUp;

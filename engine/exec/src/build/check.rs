@@ -1,8 +1,8 @@
 //! Wraps operators so that debug builds check every batch they return.
 
-use crate::context::Context;
-use crate::operator::protocol::Operator;
 use nacre_column::Batch;
+use nacre_operator::context::Context;
+use nacre_operator::operator::protocol::Operator;
 use nacre_sql::plan::Plan;
 use nacre_types::{DataType, Result, limits};
 

@@ -1,9 +1,9 @@
 //! Decides what a sort with a limit tells the scans below it.
 
-use crate::context::Context;
-use crate::join_filter::{Descending, KeyFilter, RuntimeFilters};
 use crate::scan::{ScanSpec, build_ahead};
-use crate::sort::{Ahead, FirstKey, Sort};
+use nacre_operator::context::Context;
+use nacre_operator::join_filter::{Descending, KeyFilter, RuntimeFilters};
+use nacre_operator::sort::{Ahead, FirstKey, Sort};
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_sql::expr_may_fail;
 use nacre_sql::plan::{JoinKind, Plan, SortKey};

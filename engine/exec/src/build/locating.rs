@@ -1,10 +1,10 @@
 //! Builds operators for `UPDATE` and `DELETE`.
 
 use super::measure::measured_locating;
-use crate::context::Context;
-use crate::operator::protocol::{LocatedColumns, LocatingOperator};
 use crate::scan::{self, ScanSpec};
 use nacre_column::Batch;
+use nacre_operator::context::Context;
+use nacre_operator::operator::protocol::{LocatedColumns, LocatingOperator};
 use nacre_sql::plan::Plan;
 use nacre_table::RowLocator;
 use nacre_types::{Error, Result};

@@ -1,8 +1,8 @@
 //! Wraps operators to measure their rows and time for a profile.
 
-use crate::context::Context;
-use crate::operator::protocol::{LocatingOperator, Operator};
 use nacre_column::Batch;
+use nacre_operator::context::Context;
+use nacre_operator::operator::protocol::{LocatingOperator, Operator};
 use nacre_sql::plan::Plan;
 use nacre_table::RowLocator;
 use nacre_types::Result;

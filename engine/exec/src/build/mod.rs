@@ -11,11 +11,11 @@ mod site;
 
 pub use locating::build_locating;
 
-use crate::context::Context;
-use crate::join_filter::RuntimeFilters;
-use crate::operator::SharedRows;
-use crate::operator::protocol::Operator;
 use builder::Builder;
+use nacre_operator::context::Context;
+use nacre_operator::join_filter::RuntimeFilters;
+use nacre_operator::operator::SharedRows;
+use nacre_operator::operator::protocol::Operator;
 use nacre_sql::plan::Plan;
 use nacre_types::Result;
 use site::Site;

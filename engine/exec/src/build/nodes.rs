@@ -1,9 +1,9 @@
 //! The operators of plan nodes that describe themselves.
 
-use crate::operator::inputs::Inputs;
-use crate::operator::protocol::Operator;
-use crate::operator::{json_rows, limit_by, series, set_operation};
-use crate::window::operator as window;
+use nacre_operator::operator::inputs::Inputs;
+use nacre_operator::operator::protocol::Operator;
+use nacre_operator::operator::{json_rows, limit_by, series, set_operation};
+use nacre_operator::window::operator as window;
 use nacre_sql::plan::PlanNode;
 use nacre_types::Result;
 use nacre_types::invariant::broken;

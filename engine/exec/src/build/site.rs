@@ -1,8 +1,8 @@
 //! The surroundings of a plan node whose operator is being built.
 
-use crate::context::Context;
-use crate::join_filter::RuntimeFilters;
 use crate::parallel::PipelinePart;
+use nacre_operator::context::Context;
+use nacre_operator::join_filter::RuntimeFilters;
 
 /// What the nodes above require of a node, and what runs it.
 #[derive(Clone, Copy)]

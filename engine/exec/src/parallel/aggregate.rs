@@ -4,13 +4,13 @@
 use super::pipeline::{BuildPipelines, PipelinePart, look_up, own_copy};
 use super::sides::BuildSides;
 use super::workers::{for_each_morsel, reaches_the_caller};
-use crate::aggregate::{Aggregation, HashAggregate};
-use crate::context::Context;
-use crate::join_filter::RuntimeFilters;
-use crate::memory::Reservation;
-use crate::operator::protocol::Operator;
 use crate::scan::SplitScan;
 use nacre_column::Batch;
+use nacre_operator::aggregate::{Aggregation, HashAggregate};
+use nacre_operator::context::Context;
+use nacre_operator::join_filter::RuntimeFilters;
+use nacre_operator::memory::Reservation;
+use nacre_operator::operator::protocol::Operator;
 use nacre_sql::expr::{Aggregate, Expr};
 use nacre_sql::plan::Plan;
 use nacre_types::{Error, ErrorKind, Result};

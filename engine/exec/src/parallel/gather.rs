@@ -3,13 +3,13 @@
 use super::pipeline::{BuildPipelines, PipelinePart, look_up, own_copy, returns_right_rows};
 use super::sides::BuildSides;
 use super::workers::{for_each_morsel, reaches_the_caller};
-use crate::context::Context;
-use crate::join::{JoinSpec, ProbeJoin};
-use crate::join_filter::RuntimeFilters;
-use crate::memory::Reservation;
-use crate::operator::protocol::Operator;
 use crate::scan::{Morsel, SplitScan};
 use nacre_column::Batch;
+use nacre_operator::context::Context;
+use nacre_operator::join::{JoinSpec, ProbeJoin};
+use nacre_operator::join_filter::RuntimeFilters;
+use nacre_operator::memory::Reservation;
+use nacre_operator::operator::protocol::Operator;
 use nacre_sql::plan::Plan;
 use nacre_types::invariant::broken;
 use nacre_types::{Error, Result};

@@ -4,10 +4,10 @@
 //! collected before it runs.
 
 use super::sides::BuildSides;
-use crate::context::Context;
-use crate::join_filter::RuntimeFilters;
-use crate::operator::protocol::Operator;
 use crate::scan::{AskIndexes, Morsel, ScanSpec, SplitScan, split};
+use nacre_operator::context::Context;
+use nacre_operator::join_filter::RuntimeFilters;
+use nacre_operator::operator::protocol::Operator;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::{JoinKind, Plan};
 use nacre_types::Result;

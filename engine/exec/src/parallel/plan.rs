@@ -2,10 +2,10 @@
 
 use super::aggregate::AggregateSpec;
 use super::pipeline::{scan_of, split_pipeline};
-use crate::aggregate::accumulator::may_merge;
-use crate::context::Context;
-use crate::join_filter::RuntimeFilters;
 use crate::scan::{SplitScan, extremes_of};
+use nacre_operator::aggregate::accumulator::may_merge;
+use nacre_operator::context::Context;
+use nacre_operator::join_filter::RuntimeFilters;
 use nacre_sql::plan::Plan;
 use nacre_types::Result;
 

@@ -1,9 +1,9 @@
 //! The build sides of a pipeline's joins, shared by all threads that run it.
 
-use crate::context::Context;
-use crate::join::{BuildSide, JoinSpec};
-use crate::join_filter::{JoinFilters, RuntimeFilters, filters_of};
-use crate::operator::protocol::Operator;
+use nacre_operator::context::Context;
+use nacre_operator::join::{BuildSide, JoinSpec};
+use nacre_operator::join_filter::{JoinFilters, RuntimeFilters, filters_of};
+use nacre_operator::operator::protocol::Operator;
 use nacre_sql::plan::Plan;
 use nacre_types::Result;
 use std::sync::Arc;

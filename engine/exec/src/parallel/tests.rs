@@ -1,11 +1,12 @@
 //! Pipelines and aggregation on several threads compared with one: the same rows in the same order,
 //! the same errors, and the same limits.
 
+use crate::build;
 use crate::testing::*;
-use crate::{Operator, Threads, build};
 use nacre_column::Batch;
 use nacre_host::memory::MemoryStore;
 use nacre_host::{Fetch, LocalStore, Parallelism, Resident};
+use nacre_operator::{Operator, Threads};
 use nacre_sql::expr::{Aggregate, AggregateFunction, BinaryOp, Expr, ExprKind};
 use nacre_sql::plan::{Field, JoinKind, Plan, SortKey};
 use nacre_table::Table;

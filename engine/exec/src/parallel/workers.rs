@@ -1,7 +1,7 @@
 //! Threads that take one morsel after the other.
 
-use crate::context::Context;
 use crate::scan::Morsel;
+use nacre_operator::context::Context;
 use nacre_types::{Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,10 +1,10 @@
 //! One row by its primary key.
 
 use super::spec::ScanSpec;
-use crate::context::Context;
-use crate::expr;
-use crate::operator::protocol::{LocatingOperator, Operator};
 use nacre_column::{Batch, Vector};
+use nacre_operator::context::Context;
+use nacre_operator::expr;
+use nacre_operator::operator::protocol::{LocatingOperator, Operator};
 use nacre_sql::expr::Expr;
 use nacre_sql::{ScanOutput, equalities};
 use nacre_table::{RowLocator, Table};

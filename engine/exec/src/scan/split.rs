@@ -6,8 +6,8 @@ use super::point::point_key;
 use super::source::{Locators, RowSource};
 use super::spec::ScanSpec;
 use super::view::view_of;
-use crate::context::Context;
-use crate::join_filter::RuntimeFilters;
+use nacre_operator::context::Context;
+use nacre_operator::join_filter::RuntimeFilters;
 use nacre_table::TableView;
 use nacre_types::Result;
 

@@ -1,9 +1,10 @@
 //! Scans over segments, deleted rows and the rowstore, against filtering every row.
 
-use crate::context::Context;
 use crate::testing::*;
-use crate::{LocatedColumns, Operator, build, build_locating};
+use crate::{build, build_locating};
 use nacre_column::Batch;
+use nacre_operator::context::Context;
+use nacre_operator::{LocatedColumns, Operator};
 use nacre_sql::ScanStrategy;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_sql::plan::Plan;

@@ -2,11 +2,11 @@
 //! scripted clock fixes what is decided.
 
 use crate::build;
-use crate::context::Context;
-use crate::context::profile::Profile;
-use crate::context::statistics::Statistics;
 use crate::testing::*;
 use nacre_host::Clock;
+use nacre_operator::context::Context;
+use nacre_operator::context::profile::Profile;
+use nacre_operator::context::statistics::Statistics;
 use nacre_sql::ScanStrategy;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_sql::plan::Plan;

@@ -2,7 +2,7 @@
 
 use super::point::only_partition;
 use super::spec::ScanSpec;
-use crate::context::Context;
+use nacre_operator::context::Context;
 use nacre_table::{Table, TableView};
 use std::sync::Arc;
 

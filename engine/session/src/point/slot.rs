@@ -2,7 +2,7 @@
 
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{cast_value_of, evaluate};
+use nacre_operator::{cast_value_of, evaluate};
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_table::Transaction;
 use nacre_types::{DataType, Error, Result, TableSchema, Value};

@@ -8,7 +8,7 @@ use super::update::MOVED_TOGETHER;
 use crate::execution::Execution;
 use crate::time_slices::Waits;
 use nacre_column::{Batch, Values, Vector};
-use nacre_exec::{Context, Reservation, SuppliedRows};
+use nacre_operator::{Context, Reservation, SuppliedRows};
 use nacre_sql::Plan;
 use nacre_table::{RowLocator, Transaction};
 use nacre_types::{DataType, Result, TableSchema, invariant};

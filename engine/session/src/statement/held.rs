@@ -1,7 +1,7 @@
 //! Rows that a statement holds, counted in the memory of statements until they are dropped.
 
 use nacre_column::Batch;
-use nacre_exec::{Context, Reservation};
+use nacre_operator::{Context, Reservation};
 use nacre_table::RowLocator;
 use nacre_types::Result;
 use std::ops::Deref;

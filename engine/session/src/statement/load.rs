@@ -10,7 +10,7 @@ use super::target_rows::TargetRows;
 use crate::execution::Execution;
 use crate::time_slices::Waits;
 use nacre_column::Batch;
-use nacre_exec::{Context, Reservation};
+use nacre_operator::{Context, Reservation};
 use nacre_sql::Plan;
 use nacre_table::{BulkLoad, LoadStep, OnDuplicate, RowLocator, Table, Transaction};
 use nacre_types::hash::Set;

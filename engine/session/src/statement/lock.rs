@@ -7,7 +7,7 @@ use super::update::MOVED_TOGETHER;
 use crate::execution::Execution;
 use crate::result::{ResultKind, StatementResult};
 use nacre_column::{Batch, Values};
-use nacre_exec::row_count;
+use nacre_operator::row_count;
 use nacre_sql::{IfLocked, LockedRows, Plan};
 use nacre_table::{RowLocator, Table, Transaction};
 use nacre_types::{Error, ErrorKind, Result, TableSchema};

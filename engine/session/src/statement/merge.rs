@@ -10,7 +10,7 @@ use super::target_rows::TargetRows;
 use super::update::Update;
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
-use nacre_exec::Context;
+use nacre_operator::Context;
 use nacre_sql::{MergeAction, WriteStatement};
 use nacre_table::{Table, Transaction};
 use nacre_types::{Error, Result, TableSchema, Value, invariant};

@@ -4,7 +4,8 @@ use super::held::{HeldRows, HeldTargets, LocatedRows};
 use super::target_rows::TargetRows;
 use crate::result::{ResultKind, StatementResult};
 use crate::time_slices::Waits;
-use nacre_exec::{Context, LocatedColumns, build, build_locating};
+use nacre_exec::{build, build_locating};
+use nacre_operator::{Context, LocatedColumns};
 use nacre_sql::Plan;
 use nacre_types::Result;
 

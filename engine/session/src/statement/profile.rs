@@ -4,8 +4,8 @@
 use crate::execution::Execution;
 use crate::result::{ResultKind, StatementResult};
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Measured, Profile};
 use nacre_host::BlobReads;
+use nacre_operator::{Measured, Profile};
 use nacre_sql::{Field, Output, RowStatement, explain_row_nodes};
 use nacre_table::Store;
 use nacre_types::{Result, Value};

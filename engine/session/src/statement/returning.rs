@@ -1,7 +1,7 @@
 //! `RETURNING`: evaluates expressions over written or deleted rows.
 
 use nacre_column::Batch;
-use nacre_exec::{Context, evaluate};
+use nacre_operator::{Context, evaluate};
 use nacre_sql::Expr;
 use nacre_types::Result;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The rows that a statement is about to delete. Of a row in a segment only a bit is kept.
 
-use nacre_exec::{Context, Reservation};
+use nacre_operator::{Context, Reservation};
 use nacre_table::{RoaringBitmap, RowLocator};
 use nacre_types::Result;
 use nacre_types::sorted::SortedMap;

@@ -8,7 +8,7 @@
 
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
-use nacre_exec::evaluate;
+use nacre_operator::evaluate;
 use nacre_sql::expr::ExprKind;
 use nacre_sql::{Expr, OnDuplicateKey};
 use nacre_table::{RowKey, RowLocator, Table, Transaction};

@@ -9,7 +9,7 @@ use super::target_rows::TargetRows;
 use super::update::Update;
 use crate::execution::Execution;
 use nacre_column::{Batch, Vector};
-use nacre_exec::{Context, Reservation};
+use nacre_operator::{Context, Reservation};
 use nacre_sql::{Field, WriteStatement};
 use nacre_table::{Table, Transaction};
 use nacre_types::{DataType, Result, Value, invariant};

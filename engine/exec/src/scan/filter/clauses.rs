@@ -6,8 +6,8 @@
 //! encodings can test without decoding.
 
 use super::prune::{comparison, constant};
-use crate::context::Context;
 use nacre_column::kernel::{Comparison, Pattern, Predicate};
+use nacre_operator::context::Context;
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_sql::expr_may_fail;
 use nacre_types::{DataType, Value};

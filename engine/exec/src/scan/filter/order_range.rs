@@ -2,7 +2,7 @@
 
 use super::clauses::same_family;
 use super::prune::Prune;
-use crate::expr::compare_values;
+use nacre_operator::expr::compare_values;
 use nacre_sql::expr::BinaryOp;
 use nacre_table::KeyRange;
 use nacre_types::{TableSchema, Value};

@@ -1,8 +1,8 @@
 //! The part of the filters that zone maps can rule out: comparisons of a column with constants.
 
-use crate::context::Context;
-use crate::expr::{self, compare_values};
 use nacre_builtin::scalar::any::COALESCE;
+use nacre_operator::context::Context;
+use nacre_operator::expr::{self, compare_values};
 use nacre_sql::expr::{BinaryOp, Expr, ExprKind};
 use nacre_table::Zone;
 use nacre_types::{DataType, Result, Value};

@@ -9,9 +9,9 @@
 use super::hits::Hits;
 use super::lookup::Lookup;
 
-use crate::join_filter::{JoinKeys, RuntimeFilters};
 use crate::scan::spec::ScanSpec;
 use nacre_column::Vector;
+use nacre_operator::join_filter::{JoinKeys, RuntimeFilters};
 use nacre_sql::{ScanOutput, fixed_columns, joined_key};
 use nacre_table::KeyRange;
 use nacre_types::{Result, Value, key};

@@ -1,9 +1,9 @@
 //! Looks up keys in the indexes of a table, as long as that costs less than a scan.
 
 use super::hits::Hits;
-use crate::context::Context;
 use crate::scan::filter::clauses::same_family;
 use crate::scan::filter::prune::constant;
+use nacre_operator::context::Context;
 use nacre_sql::expr::Expr;
 use nacre_sql::{IndexAccess, IndexKeys, ScanStrategy};
 use nacre_table::{IndexProbe, KeyRange, Misses, TableView};

@@ -5,16 +5,16 @@
 //! The number of rows to fetch is not known in advance. If it exceeds the cost of a scan, or the
 //! rows do not fit in memory, they are sorted instead; none has been returned by then.
 
-use crate::buffer::RowBuffer;
-use crate::context::Context;
-use crate::expr::{self, ActiveRows};
-use crate::memory::Reservation;
-use crate::operator::protocol::{Operator, Rebuild};
 use crate::scan::index::Lookup;
 use crate::scan::source::{Origin, PathsInMemory, SegmentReader};
 use crate::scan::spec::ScanSpec;
-use crate::sort::Sort;
 use nacre_column::Batch;
+use nacre_operator::buffer::RowBuffer;
+use nacre_operator::context::Context;
+use nacre_operator::expr::{self, ActiveRows};
+use nacre_operator::memory::Reservation;
+use nacre_operator::operator::protocol::{Operator, Rebuild};
+use nacre_operator::sort::Sort;
 use nacre_sql::expr::Expr;
 use nacre_sql::plan::SortKey;
 use nacre_sql::{IndexAccess, KeyOrder, index_keys};

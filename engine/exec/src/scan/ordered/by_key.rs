@@ -7,16 +7,16 @@
 //! as bytes (`nacre_types::key`), with descending ones inverted. A long stretch of one run is
 //! returned without copying; short ones are collected.
 
-use crate::buffer::RowBuffer;
-use crate::context::Context;
-use crate::context::statistics::Statistics;
-use crate::expr::ActiveRows;
-use crate::operator::protocol::Operator;
 use crate::scan::morsel::Morsel;
 use crate::scan::source::{Locators, RowSource};
 use crate::scan::spec::ScanSpec;
-use crate::sort::Sort;
 use nacre_column::Batch;
+use nacre_operator::buffer::RowBuffer;
+use nacre_operator::context::Context;
+use nacre_operator::context::statistics::Statistics;
+use nacre_operator::expr::ActiveRows;
+use nacre_operator::operator::protocol::Operator;
+use nacre_operator::sort::Sort;
 use nacre_sql::{KeyOrder, kept_by_key};
 use nacre_table::TableView;
 use nacre_types::{DataType, Result, Value, key, limits};

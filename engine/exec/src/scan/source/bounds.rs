@@ -1,7 +1,7 @@
 //! Bounds of a column over some blocks, from their zone maps.
 
 use super::columns::StoredColumns;
-use crate::expr;
+use nacre_operator::expr;
 use nacre_table::{SegmentView, Span};
 use nacre_types::{Result, Value};
 

@@ -3,10 +3,10 @@
 //! A segment older than a column does not store it: all its rows have the column's default.
 
 use super::paths::{PathColumn, Stored};
-use crate::context::Context;
 use crate::scan::spec::ScanSpec;
 use nacre_column::kernel::{self, Pattern, Predicate};
 use nacre_column::{Bitmap, Vector};
+use nacre_operator::context::Context;
 use nacre_sql::expr::Expr;
 use nacre_table::{PathPlace, PathRows, Segment, SegmentView, Span, Zone};
 use nacre_types::{Column, DataType, Result, TableSchema, Value};

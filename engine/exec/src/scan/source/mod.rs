@@ -21,10 +21,10 @@ use super::filter::prune::Prune;
 use super::index::{self, Found};
 use super::morsel::Morsel;
 use super::spec::ScanSpec;
-use crate::context::Context;
-use crate::expr::{self, ActiveRows};
-use crate::join_filter::RuntimeFilters;
 use nacre_column::{Batch, Vector};
+use nacre_operator::context::Context;
+use nacre_operator::expr::{self, ActiveRows};
+use nacre_operator::join_filter::RuntimeFilters;
 use nacre_table::{
     MemoryScan, Misses, PathRows, RowLocator, Segment, SegmentView, Span, TableView,
 };

@@ -4,13 +4,13 @@
 //! pass: for itself, a leaf may test all rows of the range.
 
 use super::range::RangeColumns;
-use crate::expr::{self, ActiveRows};
-use crate::join_filter::RuntimeFilters;
 use crate::scan::filter::adaptive::decision::{Decision, Trial};
 use crate::scan::filter::adaptive::estimates::Observations;
 use crate::scan::filter::adaptive::learned::{Learned, Truths};
 use crate::scan::filter::clauses::{Clause, Clauses, Test};
 use nacre_column::{Batch, Bitmap, Form, Values, Vector, kernel};
+use nacre_operator::expr::{self, ActiveRows};
+use nacre_operator::join_filter::RuntimeFilters;
 use nacre_sql::expr::Expr;
 use nacre_types::{DataType, PhysicalType, Result, Value, limits};
 use std::borrow::Cow;

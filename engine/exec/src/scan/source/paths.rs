@@ -5,8 +5,6 @@
 //! the values come in several forms, are converted, and put together. From documents that are text,
 //! and from rows in memory, the part is computed as the statement wrote it.
 
-use crate::context::Context;
-use crate::expr;
 use crate::scan::spec::ScanSpec;
 use nacre_builtin::scalar::json::get::{
     JSON_EXTRACT, JSON_EXTRACT_STRING, JSON_NO_DOUBLE, JSON_NO_INTEGER, JSON_NUMBER, JSON_QUERY,
@@ -16,6 +14,8 @@ use nacre_builtin::scalar::json::inspect::JSON_EXISTS;
 use nacre_column::kernel::Predicate;
 use nacre_column::{Batch, Bitmap, Vector, VectorBuilder};
 use nacre_function::json::path::{JsonPath, Step};
+use nacre_operator::context::Context;
+use nacre_operator::expr;
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_table::{
     PathForm, PathNeed, PathPart, PathPlace, PathRows, PathStep, SegmentView, Span, Zone,

@@ -1,8 +1,8 @@
 //! The columns of a range of rows inside one block, read as far as they are asked for.
 
 use super::columns::StoredColumns;
-use crate::context::Context;
 use nacre_column::Vector;
+use nacre_operator::context::Context;
 use nacre_table::SegmentView;
 use nacre_types::{Result, limits};
 use std::ops::Range;

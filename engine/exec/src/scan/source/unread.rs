@@ -2,9 +2,9 @@
 //! for the columns that order a table are never visited.
 
 use super::columns::StoredColumns;
-use crate::context::Context;
 use crate::scan::filter::order_range::order_range;
 use crate::scan::filter::prune::Prune;
+use nacre_operator::context::Context;
 use nacre_table::{KeyRange, Misses, SegmentView, SegmentWalk, TableView};
 use nacre_types::invariant::broken;
 use nacre_types::{Error, Result};

@@ -8,12 +8,12 @@
 
 use super::decision::{Deciding, Decision, Trial};
 use super::estimates::{Estimates, Observations};
-use crate::context::Context;
-use crate::context::statistics::Describe;
 use crate::scan::filter::clauses::{Clause, Clauses, Test};
 use crate::scan::spec::ScanSpec;
 use crate::scan::upcoming::Upcoming;
 use nacre_column::{Bitmap, Values};
+use nacre_operator::context::Context;
+use nacre_operator::context::statistics::Describe;
 use nacre_sql::{ScanStrategy, path_text};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,7 +1,0 @@
-//! `GROUP BY` and aggregates.
-
-pub(crate) mod accumulator;
-mod collected;
-mod operator;
-
-pub(crate) use operator::{Aggregation, HashAggregate};

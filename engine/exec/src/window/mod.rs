@@ -1,9 +1,0 @@
-//! Window functions.
-
-mod bounds;
-pub(crate) mod operator;
-mod results;
-mod run;
-mod summaries;
-#[cfg(test)]
-mod tests;

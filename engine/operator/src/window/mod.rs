@@ -1,0 +1,7 @@
+//! Window functions.
+
+mod bounds;
+pub mod operator;
+mod results;
+mod run;
+mod summaries;
