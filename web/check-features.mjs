@@ -80,7 +80,9 @@ export async function counters(page) {
   await page.run('begin; delete from region; rollback');
   await page.waitForText('[data-counter=commits] dd', new RegExp(`^${before + 2}$`));
   const shown = await page.texts('.counters div');
-  expect('counters', shown.length, 4);
+  expect('counters', shown.length, 5);
+  const hits = await page.textOf('[data-counter=hits] dd');
+  expect('cache hits', Number(hits.replaceAll(',', '')), (hits) => hits > 0);
   report('counters', ...shown.map((text) => text.replace(/\s*\n\s*/g, ' ')));
 }
 

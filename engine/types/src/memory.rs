@@ -7,6 +7,8 @@
 ///     part: "block cache",
 ///     bytes: 4_096,
 ///     limit_bytes: Some(1 << 20),
+///     hits: Some(90),
+///     misses: Some(10),
 /// };
 /// assert!(part.limit_bytes.is_some_and(|limit| part.bytes <= limit));
 /// ```
@@ -18,6 +20,11 @@ pub struct MemoryPart {
     pub bytes: u64,
     /// Most bytes that it may hold; `None` if it has no limit of its own.
     pub limit_bytes: Option<u64>,
+    /// How often something was found in it since the database was opened; `None` of what is no cache
+    /// that counts. Concurrent hits may count as one.
+    pub hits: Option<u64>,
+    /// How often something was not, and was read from a file.
+    pub misses: Option<u64>,
 }
 
 /// What of a column or an index of a table is on the local disk.

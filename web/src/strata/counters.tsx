@@ -6,7 +6,7 @@ import { formatBytes, formatCount } from '../ui/format';
 export function Counters() {
   const now = counters.value;
   if (!now) return null;
-  const { fileBytes, rowstoreBytes, cacheBytes, cacheLimit } = now;
+  const { fileBytes, rowstoreBytes, cacheBytes, cacheLimit, cacheHits, cacheMisses } = now;
   return (
     <dl class="counters numeric">
       <div data-counter="commits">
@@ -24,6 +24,10 @@ export function Counters() {
       <div data-counter="cache" title={`${formatBytes(cacheBytes)} of ${formatBytes(cacheLimit)}`}>
         <dt>block cache</dt>
         <dd>{formatBytes(cacheBytes)}</dd>
+      </div>
+      <div data-counter="hits" title={`${formatCount(cacheMisses)} blocks read from files`}>
+        <dt>cache hits</dt>
+        <dd>{formatCount(cacheHits)}</dd>
       </div>
     </dl>
   );

@@ -58,7 +58,7 @@ impl Opened {
         let bytes = file.len().map_err(located)?;
         let (Footer { rows, head, columns }, footer_checksum) =
             read_footer(&*file, bytes, how).map_err(located)?;
-        let slots = Slots::new(columns.iter().map(ColumnEntry::blocks));
+        let slots = Slots::new(columns.iter().map(ColumnEntry::blocks), cache.hit_counter());
         let whole = columns.iter().filter(|column| column.part.is_none());
         let metas: Vec<ColumnMeta> = whole.map(|c| c.meta.clone()).collect();
         let ids = metas.iter().map(|c| c.id).collect();

@@ -36,9 +36,15 @@ pub(crate) fn parts(context: &TaskContext, environment: &Environment) -> Vec<Mem
         part,
         bytes: bytes as u64,
         limit_bytes: limit.map(|limit| limit as u64),
+        hits: None,
+        misses: None,
     };
     vec![
-        part("block cache", cache.memory_bytes(), Some(cache.limit_bytes())),
+        MemoryPart {
+            hits: Some(cache.hits()),
+            misses: Some(cache.misses()),
+            ..part("block cache", cache.memory_bytes(), Some(cache.limit_bytes()))
+        },
         part("rowstore", held.rowstores, Some(options.rowstore_bytes)),
         part("metadata", cache.footer_bytes(), Some(options.metadata_bytes)),
         part("directories", held.directories, None),

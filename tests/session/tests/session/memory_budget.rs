@@ -64,6 +64,37 @@ fn each_part_has_a_share() {
     assert!(held(&mut session).contains(&"delete bitmaps".into()));
 }
 
+/// Hits and misses of the block cache.
+fn found(session: &mut Session) -> (u64, u64) {
+    let sql = "select hits, misses from information_schema.memory where part = 'block cache'";
+    let rows = rows(session, sql).unwrap();
+    let (hits, misses) = rows[0].split_once('|').unwrap();
+    (hits.parse().unwrap(), misses.parse().unwrap())
+}
+
+#[test]
+fn what_is_read_again_is_found_in_the_cache() {
+    let db = open(64 << 20);
+    let mut session = db.session();
+    fill(&mut session);
+    assert_eq!(found(&mut session), (0, 0), "nothing is in segments");
+    run(&mut session, "optimize table t flush").unwrap();
+    let read = "select b from t where id = 4711";
+    let before = found(&mut session);
+    run(&mut session, read).unwrap();
+    let first = found(&mut session);
+    assert!(first.1 > before.1, "the blocks of the row are read: {before:?} {first:?}");
+    for _ in 0..100 {
+        run(&mut session, read).unwrap();
+    }
+    let again = found(&mut session);
+    assert_eq!(again.1, first.1, "nothing is read twice");
+    assert!(again.0 >= first.0 + 100, "{first:?} {again:?}");
+    let others = "select count(*) from information_schema.memory
+        where part <> 'block cache' and (hits is not null or misses is not null)";
+    assert_eq!(rows(&mut session, others).unwrap(), ["0"]);
+}
+
 #[test]
 fn statements_of_all_sessions_share_one_pool() {
     let place = Folder::new("pool");

@@ -1,6 +1,7 @@
 //! The cache that the segments of a database share.
 
 use super::footers::Footers;
+use super::hits::Hits;
 use super::queues::Queues;
 use super::scratch::Scratch;
 use super::slots::{Page, Pages, Slots};
@@ -16,6 +17,8 @@ const READS_BY_PARTS: u32 = 8;
 pub struct BlockCache {
     limit_bytes: usize,
     read_bytes: AtomicU64,
+    misses: AtomicU64,
+    hits: Arc<Hits>,
     queues: Mutex<Queues>,
     /// Bytes of the cached blocks, readable without the mutex.
     bytes: AtomicUsize,
@@ -38,6 +41,8 @@ impl BlockCache {
         Arc::new(BlockCache {
             limit_bytes,
             read_bytes: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            hits: Hits::new(),
             queues: Mutex::new(Queues::new(limit_bytes)),
             bytes: AtomicUsize::new(0),
             passed: AtomicU64::new(0),
@@ -70,6 +75,21 @@ impl BlockCache {
         self.read_bytes.load(Ordering::Relaxed)
     }
 
+    /// Blocks and parts of blocks that were read from the store.
+    pub fn misses(&self) -> u64 {
+        self.misses.load(Ordering::Relaxed)
+    }
+
+    /// Uses of a block that was cached. Concurrent ones may count as one.
+    pub fn hits(&self) -> u64 {
+        self.hits.total()
+    }
+
+    /// Where the slots of its segments count their hits.
+    pub(crate) fn hit_counter(&self) -> &Arc<Hits> {
+        &self.hits
+    }
+
     /// Bytes of the cached blocks, at most the limit. A dictionary counts twice, for its bytes and
     /// its decoded values.
     pub fn memory_bytes(&self) -> usize {
@@ -84,7 +104,9 @@ impl BlockCache {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// Counts one read of the store.
     pub(crate) fn count_read(&self, bytes: usize) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
         self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 

@@ -10,6 +10,7 @@
 
 mod block_cache;
 mod footers;
+mod hits;
 #[cfg(test)]
 #[cfg(feature = "loom")]
 mod models;

@@ -14,7 +14,9 @@ struct World {
 
 impl World {
     fn new() -> Arc<World> {
-        Arc::new(World { cache: BlockCache::new(2), slots: Slots::new([3].into_iter()) })
+        let cache = BlockCache::new(2);
+        let slots = Slots::new([3].into_iter(), cache.hit_counter());
+        Arc::new(World { cache, slots })
     }
 
     /// Loads a block of one byte, its number.

@@ -5,6 +5,7 @@
 //! short: it is never held across a file read, nor while taking another pin, which could wait for
 //! an eviction that waits for the first.
 
+use super::hits::{Hits, SegmentHits};
 use crate::sync::{AtomicU8, AtomicU32, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use nacre_column::Values;
 use nacre_types::invariant;
@@ -106,6 +107,7 @@ pub(crate) struct Pages {
     columns: Box<[OnceLock<Box<[Slot]>>]>,
     /// Number of slots of each column.
     counts: Box<[u32]>,
+    hits: SegmentHits,
 }
 
 impl Pages {
@@ -144,6 +146,7 @@ impl Pages {
     pub fn get(&self, column: usize, index: usize) -> Option<&Arc<Page>> {
         let page = self.peek(column, index)?;
         page.count_use(Purpose::Point);
+        self.hits.count();
         Some(page)
     }
 }
@@ -164,11 +167,12 @@ pub(crate) struct Slots {
 impl Slots {
     /// Creates slots for every block of every column, given their numbers. The last slots of a
     /// column are those of its dictionary and its outline.
-    pub fn new(blocks: impl Iterator<Item = usize>) -> Arc<Slots> {
+    pub fn new(blocks: impl Iterator<Item = usize>, hits: &Arc<Hits>) -> Arc<Slots> {
         let counts: Box<[u32]> = blocks.map(|blocks| blocks as u32 + 2).collect();
         debug_assert!(counts.iter().all(|count| *count >= 2), "slots of a column");
         let columns = counts.iter().map(|_| OnceLock::new()).collect();
-        Arc::new(Slots { pages: RwLock::new(Pages { columns, counts }) })
+        let pages = Pages { columns, counts, hits: SegmentHits::new(hits) };
+        Arc::new(Slots { pages: RwLock::new(pages) })
     }
 
     /// Pins the cached pages; none is evicted meanwhile. Do not wait or pin again while holding the
@@ -184,6 +188,7 @@ impl Slots {
         let pages = self.pin();
         let page = pages.peek(column, index)?;
         page.count_use(purpose);
+        pages.hits.count();
         Some(page.clone())
     }
 

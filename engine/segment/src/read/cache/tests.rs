@@ -98,8 +98,10 @@ struct World {
 
 impl World {
     fn new(limit: usize, segments: usize, blocks: usize) -> World {
-        let segments = (0..segments).map(|_| Slots::new([blocks; 4].into_iter())).collect();
-        World { cache: BlockCache::new(limit), segments }
+        let cache = BlockCache::new(limit);
+        let slots = |_| Slots::new([blocks; 4].into_iter(), cache.hit_counter());
+        let segments = (0..segments).map(slots).collect();
+        World { cache, segments }
     }
 
     /// Reads a block as a segment does. Returns whether it was cached.
@@ -199,6 +201,16 @@ fn a_block_that_is_missed_soon_again_stays_through_a_scan() {
     assert!(!world.read([0, 1, 0], 100, Purpose::Scan), "one use is not enough");
     world.scan(2, 200, 500);
     assert!(world.read([0, 1, 0], 100, Purpose::Scan), "it came back while it was remembered");
+}
+
+#[test]
+fn hits_are_counted_over_all_segments() {
+    let world = World::new(10_000, 3, 200);
+    (0..3).for_each(|segment| assert!(!world.read([segment, 1, 0], 100, Purpose::Scan)));
+    assert_eq!(world.cache.hits(), 0);
+    (0..3).for_each(|segment| assert!(world.read([segment, 1, 0], 100, Purpose::Point)));
+    assert!(!world.segments[0].has(1, 1) && world.segments[0].has(1, 0));
+    assert_eq!(world.cache.hits(), 3, "looking is no use");
 }
 
 #[test]

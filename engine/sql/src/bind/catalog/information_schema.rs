@@ -8,6 +8,7 @@ use crate::plan::Plan;
 use nacre_builtin::scalar::system::{DATABASE, SCHEMA};
 use nacre_function::decimal_type::decimal_shape;
 use nacre_types::{ColumnRule, DataType, Error, Result, Value};
+use std::iter;
 
 const TEXT: DataType = DataType::TEXT;
 const COUNT: DataType = DataType::Int64;
@@ -184,9 +185,12 @@ impl Binder<'_> {
     fn memory(&self) -> Plan {
         let bytes = |bytes: u64| Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX));
         let parts = self.catalog.memory().into_iter().map(|part| {
-            vec![text(part.part), bytes(part.bytes), part.limit_bytes.map_or(Value::Null, bytes)]
+            let counts = [Some(part.bytes), part.limit_bytes, part.hits, part.misses];
+            let counts = counts.map(|count| count.map_or(Value::Null, bytes));
+            iter::once(text(part.part)).chain(counts).collect()
         });
-        rows(&[("part", TEXT), ("bytes", COUNT), ("limit_bytes", COUNT)], parts.collect())
+        let counts = ["bytes", "limit_bytes", "hits", "misses"].map(|name| (name, COUNT));
+        rows(&[&[("part", TEXT)][..], &counts].concat(), parts.collect())
     }
 
     /// What of each column and index is on the local disk, and in memory.
