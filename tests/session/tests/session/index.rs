@@ -1,9 +1,11 @@
 //! Index lookups return the same rows as scans, and use the expected indexes.
 
+use nacre_native::{block_on, memory_host};
 use nacre_session_tests::{
     Random, access, assert_twins_agree, fill_twins, partitioned, rows, run, run_twins, run_with,
 };
-use nacredb::{Session, Value};
+use nacre_testing::without_background;
+use nacredb::{Budget, Database, Options, Session, Value};
 
 /// Creates an indexed table, and an unindexed one with the same rows.
 fn fill(session: &mut Session, keys: &str, random: &mut Random) {
@@ -161,4 +163,30 @@ fn an_open_transaction_finds_its_own_rows() {
     assert_eq!(rows(other, "select id from t where a = 1 order by id").unwrap(), ["1", "11", "21"]);
     run(session, "commit").unwrap();
     assert_eq!(rows(other, by_two).unwrap(), ["1", "2", "5", "11", "21"]);
+}
+
+#[test]
+fn segments_that_are_not_indexed_yet_are_scanned() {
+    let db = Database::open(without_background(memory_host()), Options::default());
+    let db = block_on(db).unwrap();
+    let mut session = db.session();
+    run(&mut session, "create table t (id int primary key, k int)").unwrap();
+    let fill = "insert into t select i, i * 7919 % 100003 from range(50000) s(i)";
+    run(&mut session, fill).unwrap();
+    run(&mut session, "optimize table t flush").unwrap();
+    run(&mut session, "create index by_k on t (k)").unwrap();
+    for condition in ["k < 100", "k = 7919", "k between 500 and 600 and id > 20000"] {
+        let sql = format!("select id, k from t where {condition} order by id");
+        let probes = |session: &mut Session| {
+            let lines = run(session, &format!("profile {sql}")).unwrap().to_rows();
+            format!("{lines:?}").contains("index_probes=1")
+        };
+        let scanned = rows(&mut session, &sql).unwrap();
+        assert!(!scanned.is_empty(), "{condition}");
+        assert!(!probes(&mut session), "{condition}: bytes of keys are compared one by one");
+        while db.maintain(Budget::Steps(10)).unwrap() {}
+        assert!(probes(&mut session), "{condition}");
+        assert_eq!(rows(&mut session, &sql).unwrap(), scanned, "{condition}");
+        run(&mut session, "drop index by_k on t; create index by_k on t (k)").unwrap();
+    }
 }

@@ -110,12 +110,14 @@ impl<'a, 'c> Lookup<'a, 'c> {
     /// Looks up distinct ranges; `None` when they find too many rows.
     pub fn probe(&self, index: Option<usize>, ranges: Vec<KeyRange>) -> Result<Option<Hits>> {
         let id = index.map(|at| self.schema.indexes[at].id);
-        // Segments without an index part would be scanned once per key.
-        if ranges.len() > 1
-            && let Some(id) = id
-            && self.view.unindexed_rows(id)? > 0
-        {
-            return Ok(None);
+        // Segments without an index part would be read once for each range, and each of their keys
+        // compared as bytes, which takes far longer than a filter.
+        if let Some(id) = id {
+            let unindexed = usize::try_from(self.view.unindexed_rows(id)?).unwrap_or(usize::MAX);
+            let most = if ranges.len() > 1 { 0 } else { self.most };
+            if unindexed > most {
+                return Ok(None);
+            }
         }
         let mut probes: Vec<IndexProbe> = Vec::with_capacity(ranges.len());
         let mut rows = 0;
