@@ -76,6 +76,7 @@ async function build() {
     ...filesBelow(
       'bindings/js',
       'bindings/wasm/more.js',
+      'bindings/wasm/wire.js',
       'worker',
       'tools/divide',
       'tsconfig.json',

@@ -5,6 +5,8 @@ import { Code, type WireColumn, type WireField, type WireTypes } from './wire.js
 
 /** Reads the value of a row. */
 export type ColumnReader = (row: number) => unknown;
+/** Converts a raw value that is not null. */
+export type Converter = (raw: never) => unknown;
 
 /** `ignoreBOM` keeps a leading U+FEFF, which is part of the text. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -26,7 +28,7 @@ export function columnReader(field: WireField, column: WireColumn, types: WireTy
 }
 
 /** Reads null, or the value as it travels: number, bigint, boolean, string or bytes. */
-function rawReader(code: Code, { values, validity, offsets }: WireColumn): ColumnReader {
+export function rawReader(code: Code, { values, validity, offsets }: WireColumn): ColumnReader {
   if (Array.isArray(values)) {
     return (row) => values[row];
   }
@@ -82,7 +84,7 @@ function textReader(bytes: Uint8Array, offsets: Uint32Array): ColumnReader {
 }
 
 /** Makes the conversion of raw values that are not null; `null` if the raw value is the result. */
-function converter({ code, scale }: WireField, types: WireTypes): ((raw: never) => unknown) | null {
+export function converter({ code, scale }: WireField, types: WireTypes): Converter | null {
   switch (code) {
     case Code.BigInt:
     case Code.UBigInt:

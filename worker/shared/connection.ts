@@ -34,7 +34,14 @@ import {
 } from './protocol.js';
 import { Streams } from './streams.js';
 import { Tickets } from './tickets.js';
-import type { EngineOptions, LagReport, StorageReport, WirePrepared, WireResult } from './wire.js';
+import type {
+  EngineOptions,
+  LagReport,
+  StorageReport,
+  WireParameters,
+  WirePrepared,
+  WireResult,
+} from './wire.js';
 
 /** Names of temporary files, which belong to running statements, begin with this. */
 const TEMPORARY = 'tmp-';
@@ -196,27 +203,44 @@ export class Connection implements Service<ConnectionMethod> {
    * must wait.
    */
   callNow<M extends NowMethod>(method: M, args: Arguments<M>): Answer<M> {
+    // Comparing `method` does not narrow the types that depend on it.
+    return this.#now(
+      args[0],
+      (engine) =>
+        (method === 'prepare'
+          ? this.#prepareNow(engine, args as Arguments<'prepare'>)
+          : this.#runNow(engine, args as Arguments<'run'>)) as Answer<M>,
+    );
+  }
+
+  /**
+   * Reads one row by a key synchronously, and answers its raw values; `undefined` without such a row,
+   * and `null` if the statement has to be run instead.
+   */
+  getNow(
+    session: number,
+    statement: number,
+    parameters: WireParameters,
+  ): unknown[] | undefined | null {
+    return this.#now(session, (engine) =>
+      this.#withoutWaiting(
+        () => engine.get(this.#statement(statement), parameters) as unknown[] | undefined | null,
+      ),
+    );
+  }
+
+  /** Does work in a session without running calls. */
+  #now<T>(id: number, work: (engine: Session) => T): T {
     try {
       this.#mustBeOpen();
       if (this.#opened.store?.settled !== undefined) {
         throw nacreError('unsupported', 'a database in IndexedDB has no synchronous calls');
       }
-      if (method === 'run' && this.#opened.holdsCommits) {
-        const why =
-          'with durability blob, statements wait for uploads, and are not run synchronously';
-        throw nacreError('unsupported', why);
-      }
-      const [id] = args;
       const session = this.#session(id);
       if (session.tail !== null) {
         throw nacreError('unavailable', 'another call runs, and a synchronous one cannot wait');
       }
-      // Comparing `method` does not narrow the types that depend on it.
-      return (
-        method === 'prepare'
-          ? this.#prepareNow(session.engine, args as Arguments<'prepare'>)
-          : this.#runNow(session.engine, args as Arguments<'run'>)
-      ) as Answer<M>;
+      return work(session.engine);
     } catch (error) {
       throw engineError(error);
     } finally {
@@ -229,7 +253,7 @@ export class Connection implements Service<ConnectionMethod> {
   }
 
   #runNow(engine: Session, [id, statement, parameters]: Arguments<'run'>): WireResult {
-    const run = (): WireResult =>
+    return this.#withoutWaiting(() =>
       resultNow<WireResult>(
         engine.run(this.#statement(statement), parameters),
         () => engine.cancel(),
@@ -237,9 +261,19 @@ export class Connection implements Service<ConnectionMethod> {
           const later = this.#on(id, () => ended);
           (later as Promise<unknown>).catch(() => {});
         },
-      );
+      ),
+    );
+  }
+
+  /** Runs a statement, unless answering it takes waiting. */
+  #withoutWaiting<T>(work: () => T): T {
+    if (this.#opened.holdsCommits) {
+      const why =
+        'with durability blob, statements wait for uploads, and are not run synchronously';
+      throw nacreError('unsupported', why);
+    }
     const { store } = this.#opened;
-    return store === null ? run() : store.withoutPreparing(run);
+    return store === null ? work() : store.withoutPreparing(work);
   }
 
   #mustBeOpen(): void {

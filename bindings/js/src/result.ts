@@ -4,8 +4,11 @@
  */
 
 import type { Statistics, WireColumn, WireField, WireResult } from '../../../worker/shared/wire.js';
-import { columnReader, type ColumnReader } from '../../../worker/shared/columns.js';
+import { rawReader, type ColumnReader } from '../../../worker/shared/columns.js';
+import { Shape } from './shape.js';
 import type { Row, TypeOptions } from './types.js';
+
+const NO_FIELDS: readonly WireField[] = [];
 
 /** Name and type of a result column. */
 export interface ResultColumn {
@@ -27,22 +30,20 @@ export class QueryResult<R = Row> {
   readonly statistics: Readonly<Statistics>;
   /** Kind of statement: `query`, `write`, `ddl`, … */
   readonly kind: string;
-  readonly #fields: readonly WireField[];
+  readonly #shape: Shape;
   readonly #wire: WireColumn[];
-  readonly #types: TypeOptions;
   #readers: ColumnReader[] | null = null;
   #rows: R[] | null = null;
 
   /** @internal */
-  constructor(wire: WireResult, types: TypeOptions, known: readonly WireField[] = []) {
-    this.#fields = wire.fields ?? known;
-    this.columns = describe(this.#fields);
+  constructor(wire: WireResult, types: TypeOptions, known: readonly WireField[] = NO_FIELDS) {
+    this.#shape = Shape.of(wire.fields ?? known, types);
+    this.columns = this.#shape.columns;
     this.rowCount = wire.rows;
     this.rowsAffected = wire.rowsAffected;
     this.statistics = wire.statistics;
     this.kind = wire.kind;
     this.#wire = wire.columns;
-    this.#types = types;
   }
 
   /**
@@ -70,24 +71,8 @@ export class QueryResult<R = Row> {
    * ```
    */
   row(index: number): R {
-    const row: Row = {};
     const readers = this.#all();
-    for (let i = 0; i < readers.length; i++) {
-      const name = this.#fields[i]!.name;
-      const value = readers[i]!(index);
-      // Assigning to `__proto__` would set the prototype.
-      if (name === '__proto__') {
-        Object.defineProperty(row, name, {
-          value,
-          enumerable: true,
-          configurable: true,
-          writable: true,
-        });
-      } else {
-        row[name] = value;
-      }
-    }
-    return row as R;
+    return this.#shape.row<R>((column) => readers[column]!(index));
   }
 
   /**
@@ -102,7 +87,7 @@ export class QueryResult<R = Row> {
    * ```
    */
   values(index: number): unknown[] {
-    return this.#all().map((read) => read(index));
+    return this.#all().map((read, column) => this.#shape.value(column, read(index)));
   }
 
   /**
@@ -121,14 +106,10 @@ export class QueryResult<R = Row> {
     }
   }
 
+  /** What reads the raw values of each column. */
   #all(): ColumnReader[] {
-    return (this.#readers ??= this.#fields.map((field, i) =>
-      columnReader(field, this.#wire[i]!, this.#types),
+    return (this.#readers ??= this.#shape.fields.map(({ code }, column) =>
+      rawReader(code, this.#wire[column]!),
     ));
   }
-}
-
-/** The public part of fields. */
-export function describe(fields: readonly WireField[]): ResultColumn[] {
-  return fields.map(({ name, type }) => ({ name, type }));
 }

@@ -8,7 +8,8 @@ import { mustNotBeAborted } from './aborting.js';
 import type { Client } from './client.js';
 import type { CallOptions, StatementOptions } from './options.js';
 import { copyParameters } from './parameters.js';
-import { describe, QueryResult, type ResultColumn } from './result.js';
+import { QueryResult, type ResultColumn } from './result.js';
+import { Shape } from './shape.js';
 import { ResultStream } from './stream.js';
 import { needsTicket, withTicket } from './ticket.js';
 import type { Parameters, Row } from './types.js';
@@ -38,7 +39,7 @@ export class PreparedStatement<R = Row> {
 
   /** @internal */
   constructor(client: Client, session: number, statement: number, wire: WirePrepared) {
-    this.columns = describe(wire.fields);
+    this.columns = Shape.of(wire.fields, client.types).columns;
     this.parameters = wire.parameters;
     this.#client = client;
     this.#session = session;

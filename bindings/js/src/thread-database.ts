@@ -2,7 +2,7 @@
 
 import type { Connection } from '../../../worker/shared/connection.js';
 import { MAIN_SESSION } from '../../../worker/shared/protocol.js';
-import type { WirePrepared } from '../../../worker/shared/wire.js';
+import type { WireParameters, WirePrepared } from '../../../worker/shared/wire.js';
 import type { Client } from './client.js';
 import { Database } from './database.js';
 import { LocalTransport } from './local-transport.js';
@@ -10,6 +10,7 @@ import type { CallOptions } from './options.js';
 import { copyParameters } from './parameters.js';
 import { QueryResult } from './result.js';
 import type { AnySchema, Chosen } from './schema.js';
+import { Shape } from './shape.js';
 import { mustBeText } from './sql.js';
 import { nextStatement, PreparedStatement } from './statement.js';
 import type { Parameters, Row, TypeOptions } from './types.js';
@@ -79,17 +80,15 @@ export class ThreadDatabase<S extends object = AnySchema> extends Database<S> {
 /** A prepared statement of a `ThreadDatabase`. */
 export class ThreadStatement<R = Row> extends PreparedStatement<R> {
   readonly #connection: Connection;
-  readonly #types: TypeOptions;
   readonly #number: number;
-  readonly #fields: WirePrepared['fields'];
+  readonly #shape: Shape;
 
   /** @internal */
   constructor(client: Client, connection: Connection, number: number, wire: WirePrepared) {
     super(client, MAIN_SESSION, number, wire);
     this.#connection = connection;
     this.#number = number;
-    this.#types = client.types;
-    this.#fields = wire.fields;
+    this.#shape = Shape.of(wire.fields, client.types);
   }
 
   /**
@@ -108,9 +107,7 @@ export class ThreadStatement<R = Row> extends PreparedStatement<R> {
    */
   runSync(parameters?: Parameters): QueryResult<R> {
     this.mustBeOpen();
-    const copy = copyParameters(parameters);
-    const wire = this.#connection.callNow('run', [MAIN_SESSION, this.#number, copy]);
-    return new QueryResult<R>(wire, this.#types, this.#fields);
+    return this.#run(copyParameters(parameters));
   }
 
   /**
@@ -125,7 +122,14 @@ export class ThreadStatement<R = Row> extends PreparedStatement<R> {
    * ```
    */
   getSync(parameters?: Parameters): R | undefined {
-    const result = this.runSync(parameters);
+    this.mustBeOpen();
+    const copy = copyParameters(parameters);
+    // A row that a key leads to needs no whole result.
+    const values = this.#connection.getNow(MAIN_SESSION, this.#number, copy);
+    if (values !== null) {
+      return values && this.#shape.row<R>((column) => values[column]);
+    }
+    const result = this.#run(copy);
     return result.rowCount === 0 ? undefined : result.row(0);
   }
 
@@ -142,5 +146,10 @@ export class ThreadStatement<R = Row> extends PreparedStatement<R> {
    */
   allSync(parameters?: Parameters): R[] {
     return this.runSync(parameters).rows;
+  }
+
+  #run(parameters: WireParameters): QueryResult<R> {
+    const wire = this.#connection.callNow('run', [MAIN_SESSION, this.#number, parameters]);
+    return new QueryResult<R>(wire, this.#shape.types, this.#shape.fields);
   }
 }

@@ -32,6 +32,42 @@ test.skipIf(inPage)('statements run synchronously', async () => {
   expect(() => byId.getSync([1])).toThrow('closed');
 });
 
+test.skipIf(inPage)('one row by its key is what running the statement answers', async () => {
+  const db = await connectInThread('memory://');
+  onTestFinished(() => db.close());
+  await db.exec(`create table t (id int primary key, big bigint, wide decimal(30, 2), price decimal(9, 2),
+    x double, yes boolean, day date, moment timestamp, bytes blob, doc json, "__proto__" text);
+    insert into t values (1, 9007199254740993, 12345678901234567890.5, 1.25, -0.5, true,
+      '2026-02-28', '2026-02-28 12:30:00', x'00ff', '{"a": [1, null]}', 'text');
+    insert into t (id) values (2)`);
+  const byId = await db.prepare('select * from t where id = ?');
+  for (const at of ['in memory', 'in a segment']) {
+    for (const id of [1, 2, 3, null, 1.5]) {
+      expect(byId.getSync([id]), `${String(id)} ${at}`).toEqual(byId.allSync([id])[0]);
+    }
+    expect(Object.keys(byId.getSync([1])!)).toContain('__proto__');
+    await db.exec('optimize table t flush');
+  }
+  expect(() => byId.getSync(['no number'])).toThrow(expect.objectContaining({ kind: 'type' }));
+  const named = await db.prepare('select price as p from t where id = :id');
+  expect(named.getSync({ id: 1 })).toEqual({ p: '1.25' });
+});
+
+test.skipIf(inPage)('one row by its key follows what the table becomes', async () => {
+  const db = await opened();
+  const byId = await db.prepare('select * from t where id = ?');
+  expect(byId.getSync([1])).toEqual({ id: 1n, name: 'a' });
+  await db.exec('alter table t rename column name to title');
+  expect(byId.getSync([1])).toEqual({ id: 1n, title: 'a' });
+  await db.exec('alter table t add column n int default 7');
+  expect(byId.getSync([1])).toEqual({ id: 1n, title: 'a', n: 7 });
+  expect(byId.getSync(['1'])).toEqual({ id: 1n, title: 'a', n: 7 });
+  await db.exec('begin; update t set n = 8');
+  expect(byId.getSync([1])).toEqual({ id: 1n, title: 'a', n: 8 });
+  await db.exec('rollback; drop table t');
+  expect(() => byId.getSync([1])).toThrow(expect.objectContaining({ kind: 'not_found' }));
+});
+
 test.skipIf(inPage)('a synchronous statement that takes long does not give way', async () => {
   const db = await opened();
   const sum = await db.prepare<{ n: bigint }>(

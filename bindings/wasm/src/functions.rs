@@ -82,7 +82,7 @@ fn thrown(name: &str, thrown: JsValue) -> Error {
 fn columns(arguments: &[Arc<Vector>]) -> Result<Array> {
     let out = Array::new();
     for argument in arguments {
-        out.push(&wire::column(argument.data_type(), &[&**argument], argument.len())?);
+        wire::push_column(&out, argument.data_type(), &[&**argument], argument.len())?;
     }
     Ok(out)
 }

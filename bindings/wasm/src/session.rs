@@ -8,7 +8,7 @@ use crate::rows::Rows;
 use crate::wire;
 use js_sys::{Array, Uint8Array};
 use nacredb::{Error, Field, Progress, QueryResult, Value};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +37,8 @@ pub struct Prepared {
     statement: nacredb::Prepared,
     /// The columns already sent to the caller.
     columns: Rc<[Field]>,
+    /// How often the statement had been bound again when it last had these columns.
+    rebindings: Cell<u64>,
 }
 
 #[wasm_bindgen]
@@ -54,6 +56,18 @@ impl Prepared {
             .map(|t| JsValue::from(t.to_string()))
             .collect::<Array>()
             .into()
+    }
+
+    /// The raw values of a row that a point read found. `None` if its columns are others by now.
+    fn cells(&self, row: Vec<Value>) -> Option<JsValue> {
+        let rebindings = self.statement.rebindings();
+        if rebindings != self.rebindings.get() {
+            if self.statement.columns() != *self.columns {
+                return None;
+            }
+            self.rebindings.set(rebindings);
+        }
+        Some(wire::cells(row, &self.columns))
     }
 
     /// The tables that a query reads, for `Database.newestChange`.
@@ -131,7 +145,8 @@ impl Session {
             Some(session) => {
                 let statement = session.prepare(sql).map_err(to_js)?;
                 let columns = statement.columns().into();
-                Ok(Prepared { statement, columns })
+                let rebindings = Cell::new(statement.rebindings());
+                Ok(Prepared { statement, columns, rebindings })
             }
             None => Err(to_js(Error::closed("the session runs another statement"))),
         }
@@ -145,6 +160,23 @@ impl Session {
             let result = session.run(&statement, &values).await.map_err(to_js)?;
             wire::result(&result, Some(&columns)).map_err(to_js)
         }))
+    }
+
+    /// Runs a prepared read of one row by a key without waiting; returns the row's raw values, or
+    /// `undefined` if there is none. `null` if it has to be run: it is another statement, its columns
+    /// have changed, it has to wait, or it fails.
+    pub fn get(&self, prepared: &Prepared, parameters: &JsValue) -> Result<JsValue, JsValue> {
+        if !nacredb::Session::is_point_read(&prepared.statement) {
+            return Ok(JsValue::NULL);
+        }
+        let values = values(prepared, parameters)?;
+        let mut slot = self.slot.borrow_mut();
+        let Some(session) = slot.as_mut() else { return Ok(JsValue::NULL) };
+        Ok(match session.get(&prepared.statement, &values) {
+            Ok(Some(row)) => prepared.cells(row).unwrap_or(JsValue::NULL),
+            Ok(None) => JsValue::UNDEFINED,
+            Err(_) => JsValue::NULL,
+        })
     }
 
     /// Runs statements; returns the last one's `Rows`, or a `Pending` for them.

@@ -21,34 +21,6 @@ const INT: u8 = 2;
 extern "C" {
     type Wire;
     #[wasm_bindgen(method, setter)]
-    fn set_kind(this: &Wire, kind: &str);
-    #[wasm_bindgen(method, setter)]
-    fn set_fields(this: &Wire, fields: &Array);
-    #[wasm_bindgen(method, setter)]
-    fn set_columns(this: &Wire, columns: &Array);
-    #[wasm_bindgen(method, setter)]
-    fn set_rows(this: &Wire, rows: f64);
-    #[wasm_bindgen(method, setter, js_name = rowsAffected)]
-    fn set_rows_affected(this: &Wire, rows: f64);
-    #[wasm_bindgen(method, setter)]
-    fn set_statistics(this: &Wire, statistics: &Wire);
-    #[wasm_bindgen(method, setter, js_name = rowsRead)]
-    fn set_rows_read(this: &Wire, rows: f64);
-    #[wasm_bindgen(method, setter, js_name = bytesRead)]
-    fn set_bytes_read(this: &Wire, bytes: f64);
-    #[wasm_bindgen(method, setter, js_name = segmentsRead)]
-    fn set_segments_read(this: &Wire, segments: f64);
-    #[wasm_bindgen(method, setter, js_name = segmentsSkipped)]
-    fn set_segments_skipped(this: &Wire, segments: f64);
-    #[wasm_bindgen(method, setter, js_name = blocksRead)]
-    fn set_blocks_read(this: &Wire, count: f64);
-    #[wasm_bindgen(method, setter, js_name = blocksSkipped)]
-    fn set_blocks_skipped(this: &Wire, count: f64);
-    #[wasm_bindgen(method, setter, js_name = pointReads)]
-    fn set_point_reads(this: &Wire, count: f64);
-    #[wasm_bindgen(method, setter, js_name = elapsedMs)]
-    fn set_elapsed_ms(this: &Wire, ms: f64);
-    #[wasm_bindgen(method, setter)]
     fn set_name(this: &Wire, name: &str);
     #[wasm_bindgen(method, setter, js_name = type)]
     fn set_type(this: &Wire, name: &str);
@@ -62,6 +34,38 @@ extern "C" {
     fn set_offsets(this: &Wire, offsets: &Uint32Array);
     #[wasm_bindgen(method, setter)]
     fn set_validity(this: &Wire, validity: &Uint8Array);
+}
+
+#[wasm_bindgen(raw_module = "../wire.js")]
+extern "C" {
+    /// An array of single values.
+    type Cells;
+    #[wasm_bindgen(js_name = addColumn)]
+    fn add_column(columns: &Array) -> Cells;
+    #[wasm_bindgen(js_name = makeResult)]
+    fn make_result(
+        kind: u8,
+        fields: Option<Array>,
+        columns: &Array,
+        rows: f64,
+        rows_affected: f64,
+        rows_read: f64,
+        bytes_read: f64,
+        segments_read: f64,
+        segments_skipped: f64,
+        blocks_read: f64,
+        blocks_skipped: f64,
+        point_reads: f64,
+        elapsed_ms: f64,
+    ) -> JsValue;
+    #[wasm_bindgen(method, js_name = push)]
+    fn push(this: &Cells, value: &JsValue);
+    #[wasm_bindgen(method, js_name = push)]
+    fn push_number(this: &Cells, value: f64);
+    #[wasm_bindgen(method, js_name = push)]
+    fn push_integer(this: &Cells, value: i64);
+    #[wasm_bindgen(method, js_name = push)]
+    fn push_text(this: &Cells, value: &str);
 }
 
 fn wire() -> Wire {
@@ -132,65 +136,77 @@ pub fn result(from: &QueryResult, known: Option<&[Field]>) -> nacredb::Result<Js
     let columns = Array::new();
     for (i, field) in from.columns.iter().enumerate() {
         let parts: Vec<&Vector> = from.batches.iter().map(|batch| &*batch.columns[i]).collect();
-        columns.push(&column(field.data_type, &parts, rows)?);
+        push_column(&columns, field.data_type, &parts, rows)?;
     }
-    let out = wire();
-    out.set_kind(match from.kind {
-        ResultKind::Query => "query",
-        ResultKind::Write => "write",
-        ResultKind::Ddl => "ddl",
-        ResultKind::Control => "control",
-    });
-    if known != Some(&from.columns[..]) {
-        out.set_fields(&recent_fields(&from.columns));
-    }
-    out.set_columns(&columns);
-    out.set_rows(rows as f64);
-    out.set_rows_affected(from.rows_affected as f64);
-    let statistics = wire();
-    statistics.set_rows_read(from.statistics.rows_read as f64);
-    statistics.set_bytes_read(from.statistics.bytes_read as f64);
-    statistics.set_segments_read(from.statistics.segments_read as f64);
-    statistics.set_segments_skipped(from.statistics.segments_skipped as f64);
-    statistics.set_blocks_read(from.statistics.blocks_read as f64);
-    statistics.set_blocks_skipped(from.statistics.blocks_skipped as f64);
-    statistics.set_point_reads(from.statistics.point_reads as f64);
-    statistics.set_elapsed_ms(from.statistics.elapsed_us as f64 / 1e3);
-    out.set_statistics(&statistics);
-    Ok(out.into())
+    let kind = match from.kind {
+        ResultKind::Query => 0,
+        ResultKind::Write => 1,
+        ResultKind::Ddl => 2,
+        ResultKind::Control => 3,
+    };
+    let is_known = known == Some(&from.columns[..]);
+    let statistics = &from.statistics;
+    Ok(make_result(
+        kind,
+        (!is_known).then(|| recent_fields(&from.columns)),
+        &columns,
+        rows as f64,
+        from.rows_affected as f64,
+        statistics.rows_read as f64,
+        statistics.bytes_read as f64,
+        statistics.segments_read as f64,
+        statistics.segments_skipped as f64,
+        statistics.blocks_read as f64,
+        statistics.blocks_skipped as f64,
+        statistics.point_reads as f64,
+        statistics.elapsed_us as f64 / 1e3,
+    ))
 }
 
-/// `WireColumn`, with the values of all parts.
-pub fn column(data_type: DataType, parts: &[&Vector], rows: usize) -> nacredb::Result<JsValue> {
-    let column = wire();
+/// Adds a `WireColumn` with the values of all parts.
+pub fn push_column(
+    columns: &Array,
+    data_type: DataType,
+    parts: &[&Vector],
+    rows: usize,
+) -> nacredb::Result<()> {
     if rows <= FEW_ROWS {
-        let values = Array::new();
-        parts.iter().for_each(|part| {
-            (0..part.len())
-                .for_each(|row| _ = values.push(&single(part.value(row), code(data_type))))
-        });
-        column.set_values(&values);
+        let (cells, code) = (add_column(columns), code(data_type));
+        for part in parts {
+            (0..part.len()).for_each(|row| push(&cells, part.value(row), code));
+        }
     } else {
+        let column = wire();
         fill(&column, data_type, parts, rows)?;
+        columns.push(&column);
     }
-    Ok(column.into())
+    Ok(())
 }
 
-/// A value, in the raw form prescribed by its code.
-fn single(value: Value, code: u8) -> JsValue {
+/// The values of a row, each in the raw form prescribed by its column's code.
+pub fn cells(row: Vec<Value>, columns: &[Field]) -> JsValue {
+    debug_assert!(row.len() == columns.len(), "{} values of {} columns", row.len(), columns.len());
+    let cells: Cells = Array::new().unchecked_into();
+    for (value, field) in row.into_iter().zip(columns) {
+        push(&cells, value, code(field.data_type));
+    }
+    cells.into()
+}
+
+/// Adds a value, in the raw form prescribed by its code.
+fn push(cells: &Cells, value: Value, code: u8) {
     match value {
-        Value::Null => JsValue::NULL,
-        Value::Boolean(v) => v.into(),
-        Value::Int(v) if code == INT => (v as f64).into(),
-        Value::Int(v) => v.into(),
-        Value::UInt(v) => v.into(),
-        Value::Float(v) => v.into(),
-        Value::Decimal { unscaled, .. } => unscaled.into(),
-        Value::Text(v) | Value::Json(v) => v.into(),
-        Value::Binary(v) => Uint8Array::from(&v[..]).into(),
-        Value::Date(v) => v.into(),
-        Value::Time(v) | Value::Timestamp(v) => v.into(),
-        interval @ Value::Interval(_) => interval.to_string().into(),
+        Value::Null => cells.push(&JsValue::NULL),
+        Value::Boolean(v) => cells.push(&v.into()),
+        Value::Int(v) if code == INT => cells.push_number(v as f64),
+        Value::Int(v) | Value::Time(v) | Value::Timestamp(v) => cells.push_integer(v),
+        Value::UInt(v) => cells.push(&v.into()),
+        Value::Float(v) => cells.push_number(v),
+        Value::Decimal { unscaled, .. } => cells.push(&unscaled.into()),
+        Value::Text(v) | Value::Json(v) => cells.push_text(&v),
+        Value::Binary(v) => cells.push(&Uint8Array::from(&v[..])),
+        Value::Date(v) => cells.push_number(f64::from(v)),
+        interval @ Value::Interval(_) => cells.push_text(&interval.to_string()),
     }
 }
 

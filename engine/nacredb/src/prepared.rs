@@ -53,6 +53,28 @@ impl Prepared {
         self.0.columns()
     }
 
+    /// How often it was bound again since it was prepared, because the catalog or the types of its
+    /// parameters had changed. As long as this stays, so do its columns.
+    ///
+    /// ```
+    /// # use nacre_native::{block_on, memory_host};
+    /// # use nacredb::{Database, Options};
+    /// # block_on(async {
+    /// # let db = Database::open(memory_host(), Options::default()).await?;
+    /// # let mut session = db.session();
+    /// session.execute("create table items (id bigint primary key)", &[]).await?;
+    /// let all = session.prepare("select * from items")?;
+    /// assert_eq!((all.rebindings(), all.columns().len()), (0, 1));
+    /// session.execute("alter table items add column name text", &[]).await?;
+    /// session.run(&all, &[]).await?;
+    /// assert_eq!((all.rebindings(), all.columns().len()), (1, 2));
+    /// # Ok::<(), nacredb::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn rebindings(&self) -> u64 {
+        self.0.rebindings()
+    }
+
     /// Types of its parameters, as far as the statement determines them.
     ///
     /// ```

@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::parameters::named_parameters;
 use nacre_sql::{Field, Parsed, Statement};
 use nacre_types::{DataType, Error, Result, TableId, Value};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A statement parsed and bound once. Cheap to clone; clones share the binding.
@@ -18,6 +19,8 @@ struct Shared {
     /// Whether it was a point read when prepared. Other parameter types may change that.
     was_point_read: bool,
     binding: Mutex<Arc<Binding>>,
+    /// How often it was bound again.
+    rebindings: AtomicU64,
 }
 
 impl PreparedStatement {
@@ -35,7 +38,8 @@ impl PreparedStatement {
         let binding = Binding::new(&parsed, &[], engine, catalog)?;
         let was_point_read = binding.point().is_some_and(|point| point.reads_one_row());
         let binding = Mutex::new(Arc::new(binding));
-        Ok(PreparedStatement(Arc::new(Shared { parsed, was_point_read, binding })))
+        let rebindings = AtomicU64::new(0);
+        Ok(PreparedStatement(Arc::new(Shared { parsed, was_point_read, binding, rebindings })))
     }
 
     fn binding(&self) -> Arc<Binding> {
@@ -48,6 +52,11 @@ impl PreparedStatement {
             Statement::Rows(statement) => statement.describe().output.fields(),
             Statement::Catalog(_) | Statement::Control(_) => Vec::new(),
         }
+    }
+
+    /// How often it was bound again since it was prepared. As long as this stays, so do its columns.
+    pub fn rebindings(&self) -> u64 {
+        self.0.rebindings.load(Ordering::Relaxed)
     }
 
     /// Whether it reads or writes rows.
@@ -107,6 +116,7 @@ impl PreparedStatement {
     ) -> Result<Arc<Binding>> {
         let binding = Arc::new(Binding::new(&self.0.parsed, parameters, engine, catalog)?);
         *self.0.binding.lock().unwrap_or_else(PoisonError::into_inner) = binding.clone();
+        self.0.rebindings.fetch_add(1, Ordering::Relaxed);
         Ok(binding)
     }
 }
