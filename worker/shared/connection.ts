@@ -190,7 +190,7 @@ export class Connection implements Service<ConnectionMethod> {
         this.#handlers[method](...args),
         method === 'flush',
       );
-      return result instanceof Promise ? this.#later(result) : result;
+      return result instanceof Promise ? this.#later(result) : this.#opened.whenPunctual(result);
     } catch (error) {
       throw engineError(error);
     } finally {

@@ -11,6 +11,7 @@ import { Following } from './following.js';
 import { Functions } from './functions.js';
 import { LiveQueries } from './live.js';
 import type { OwnedStore } from './local-store.js';
+import { nextTask } from './next-task.js';
 import { Uploading } from './uploading.js';
 import { Upkeep } from './upkeep.js';
 import type { Awaitable } from './protocol.js';
@@ -101,6 +102,11 @@ export class Opened {
     this.#upkeep.afterCall();
     this.#uploading?.changed();
     this.#live.forEach((live) => live.afterCall());
+  }
+
+  /** Answers in a later task if background work is late, so that it goes on while calls come. */
+  whenPunctual<T>(answer: T): Awaitable<T> {
+    return this.#upkeep.isLate ? new Promise((resolve) => nextTask(() => resolve(answer))) : answer;
   }
 
   /** Something else than a call has changed what queries answer. */

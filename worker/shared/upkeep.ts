@@ -24,6 +24,11 @@ const REST_FACTOR = 4;
 /** Shortest and longest rest. Looking for work after every call would cost as much as reading a row. */
 const MIN_REST_MS = 4;
 const MAX_REST_MS = 50;
+/**
+ * How late background work may be. Calls that are answered without a message, as in Node, follow each
+ * other without letting timers run.
+ */
+const MOST_LATE_MS = 20;
 /** How often background work waits for absent bytes at once, so that flushes go on meanwhile. */
 const MAX_WAITING = 2;
 /** Longest time from answering a commit with `relaxed` durability to its sync. */
@@ -47,6 +52,8 @@ export class Upkeep {
   #waiting = 0;
   /** When background work may go on. */
   #restsUntil = 0;
+  /** When the timer of background work is due, if there is one. */
+  #due = 0;
 
   /** `worked` is called after background work. */
   constructor(
@@ -79,6 +86,12 @@ export class Upkeep {
     }
   }
 
+  /** Whether background work is so late that a call should let it run before it is answered. */
+  get isLate(): boolean {
+    const isDue = this.#idle !== null && !this.#stopped;
+    return isDue && performance.now() > this.#due + MOST_LATE_MS;
+  }
+
   /** Cancels everything, for good. */
   stop(): void {
     this.#stopped = true;
@@ -92,13 +105,12 @@ export class Upkeep {
   /** Schedules maintenance without keeping a process of Node alive for it. */
   #maintainSoon(): void {
     if (this.#idle === null) {
-      this.#idle = setTimeout(
-        () => {
-          this.#idle = null;
-          void this.#maintain();
-        },
-        Math.max(0, this.#restsUntil - performance.now()),
-      );
+      const now = performance.now();
+      this.#due = Math.max(now, this.#restsUntil);
+      this.#idle = setTimeout(() => {
+        this.#idle = null;
+        void this.#maintain();
+      }, this.#due - now);
       (this.#idle as { unref?: () => void }).unref?.();
     }
   }

@@ -26,6 +26,19 @@ test('a path and a file URL are the same place', async () => {
   expect((await second.query('select a from t')).rows).toEqual([{ a: 1 }]);
 });
 
+test('awaited calls that follow each other let timers run, as background work does', async () => {
+  const db = await connected('memory://');
+  const one = await db.prepare('select 1');
+  let isDue = false;
+  setTimeout(() => (isDue = true), 1);
+  let calls = 0;
+  while (!isDue && calls < 1_000_000) {
+    await one.run();
+    calls++;
+  }
+  expect(isDue).toBe(true);
+});
+
 test('the first connections of a process are separate databases, wherever their engine comes from', async () => {
   const { stdout } = await promisify(execFile)(
     process.execPath,
