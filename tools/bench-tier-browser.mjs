@@ -171,14 +171,17 @@ async function measure(server, orders, open) {
 }
 
 function report(nacre, duckdb) {
-  // Averages of decimals have six digits here, and are binary there.
-  const rounded = (value) => (typeof value === 'number' ? value.toPrecision(7) : String(value));
+  // Averages of decimals have six digits after the point here, and are binary there.
+  const equal = (a, b) =>
+    typeof a === 'number' && typeof b === 'number'
+      ? Math.abs(a - b) <= Math.max(1e-6, 1e-7 * Math.abs(b))
+      : String(a) === String(b);
   const figures = Object.keys(nacre).map((name) => {
     const [ours, theirs] = [nacre[name], duckdb[name]];
     const both = Math.min(ours.rows.length, theirs.rows.length);
     for (let at = 0; at < both; at += 1) {
-      const [a, b] = [ours.rows[at].map(rounded), theirs.rows[at].map(rounded)];
-      if (a.join() !== b.join()) {
+      const [a, b] = [ours.rows[at], theirs.rows[at]];
+      if (a.length !== b.length || !a.every((value, column) => equal(value, b[column]))) {
         throw new Failure(`${name}: ${a.join()} is not the peer's ${b.join()}`);
       }
     }
