@@ -8,7 +8,9 @@ use crate::{Host, LocalStore, Parallelism, Resident, cancelling};
 use nacre_types::hash::{Set, hash_bytes, hash_u64};
 use nacre_types::{Error, Missing, Reason, Result};
 use std::collections::VecDeque;
+use std::future::Future;
 use std::ops::Range;
+use std::pin::Pin;
 
 /// Number of fetches that a unit of work keeps at first.
 const KEPT: usize = 64;
@@ -16,6 +18,11 @@ const KEPT: usize = 64;
 /// How often a unit of work gives up what it has fetched because the disk is full: one that needs more at a time
 /// than there is room for fails in the end.
 const MOST_RELEASES: u32 = 10_000;
+
+/// How often, and for how many nanoseconds, a statement waits because the disk is full: background work gives up the
+/// space that it holds when it ends or fails, and what it has written leaves once it is uploaded.
+const MOST_WAITS: u32 = 50;
+const WAIT_NS: u64 = 100_000_000;
 
 /// Most reads whose misses are fetched at once.
 const TOGETHER: usize = 64;
@@ -106,10 +113,19 @@ pub struct Fetched {
     given_up: Set<u64>,
     /// How often all of them were given up for lack of space.
     releases: u32,
+    /// How often it has waited for space.
+    waits: u32,
+    /// Whether it is background work, which does not wait for space: it may hold what others wait for.
+    is_background: bool,
     keeps_all: bool,
 }
 
 impl Fetched {
+    /// For a unit of background work.
+    pub fn of_background() -> Fetched {
+        Fetched { is_background: true, ..Fetched::default() }
+    }
+
     /// Fetches what a failed call missed; then it can be called again. Returns any other error, and
     /// one of bytes that are resident: the failed call has kept it instead of reading again.
     pub async fn resolve(&mut self, error: Error, store: &dyn LocalStore) -> Result<()> {
@@ -127,12 +143,14 @@ impl Fetched {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
         let Some((missing, keys)) = self.missing(&error) else { return Err(error) };
-        let fetched = cancelling(&*host.clock, host.store.fetch(missing), is_cancelled).await;
-        let fetched = match fetched {
-            Err(full) if self.gives_up(&full) => {
-                cancelling(&*host.clock, host.store.fetch(missing), is_cancelled).await
+        let fetched = loop {
+            match cancelling(&*host.clock, host.store.fetch(missing), is_cancelled).await {
+                Err(full) if self.gives_up(&full) => {}
+                Err(full) if self.may_wait(&full) => {
+                    cancelling(&*host.clock, space(host), is_cancelled).await?;
+                }
+                fetched => break fetched,
             }
-            fetched => fetched,
         };
         self.keep(&error, keys, fetched?);
         Ok(())
@@ -147,13 +165,19 @@ impl Fetched {
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
         let Some((missing, keys)) = self.missing(&error) else { return Err(error) };
-        let fetch = || {
-            let fetch = cancelling(&*host.clock, host.store.fetch(missing), is_cancelled);
-            host.parallelism.wait(Box::pin(fetch))
-        };
-        let fetched = match fetch() {
-            Some(Err(full)) if self.gives_up(&full) => fetch(),
-            fetched => fetched,
+        let mut waits = false;
+        let fetched = loop {
+            let fetch = async {
+                if waits {
+                    cancelling(&*host.clock, space(host), is_cancelled).await?;
+                }
+                cancelling(&*host.clock, host.store.fetch(missing), is_cancelled).await
+            };
+            match host.parallelism.wait(Box::pin(fetch)) {
+                Some(Err(full)) if self.gives_up(&full) => waits = false,
+                Some(Err(full)) if self.may_wait(&full) => waits = true,
+                fetched => break fetched,
+            }
         };
         let Some(fetched) = fetched else { return Err(error) };
         self.keep(&error, keys, fetched?);
@@ -201,6 +225,16 @@ impl Fetched {
         true
     }
 
+    /// Whether to wait for space on a full disk.
+    fn may_wait(&mut self, error: &Error) -> bool {
+        let is_full = error.reason() == Some(Reason::NoSpace) && !self.is_background;
+        if !is_full || self.waits == MOST_WAITS {
+            return false;
+        }
+        self.waits += 1;
+        true
+    }
+
     fn keep(&mut self, error: &Error, keys: Vec<u64>, resident: Resident) {
         if error.reason() == Some(Reason::ToWarm) {
             return;
@@ -224,4 +258,13 @@ impl Fetched {
     pub fn release(&mut self) {
         *self = Fetched::default();
     }
+}
+
+/// Waits a moment for space on a full disk.
+fn space(host: &Host) -> Pin<Box<dyn Future<Output = Result<()>> + Send + '_>> {
+    let until_ns = host.clock.monotonic_ns().saturating_add(WAIT_NS);
+    Box::pin(async move {
+        host.clock.sleep_until(until_ns).await;
+        Ok(())
+    })
 }

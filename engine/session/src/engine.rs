@@ -198,8 +198,15 @@ impl Engine {
     }
 
     /// Repeats a call until it misses nothing.
-    pub(crate) async fn fetching<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut fetched = Fetched::default();
+    pub(crate) async fn fetching<T>(&self, call: impl FnMut() -> Result<T>) -> Result<T> {
+        self.fetching_for(Fetched::default(), call).await
+    }
+
+    async fn fetching_for<T>(
+        &self,
+        mut fetched: Fetched,
+        mut call: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
         loop {
             match call() {
                 Err(error) if error.missing().is_some() => {
@@ -214,7 +221,7 @@ impl Engine {
     /// cannot be fetched.
     pub(crate) async fn maintained<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
         let mut has_missed = false;
-        let done = self.fetching(|| {
+        let done = self.fetching_for(Fetched::of_background(), || {
             let done = step();
             has_missed = done.as_ref().is_err_and(|error| error.missing().is_some());
             done

@@ -91,10 +91,10 @@ impl Environment {
         Ok(())
     }
 
-    /// Repeats a call until it misses nothing, blocking the thread. Fails with the miss where threads
-    /// cannot block.
+    /// Repeats a step of background work until it misses nothing, blocking the thread. Fails with the
+    /// miss where threads cannot block.
     pub fn fetching_now<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut fetched = Fetched::default();
+        let mut fetched = Fetched::of_background();
         loop {
             match call() {
                 Err(error) => self.fetch_now(&mut fetched, error, &|| false)?,

@@ -286,6 +286,7 @@ mod tests {
     use nacre_host::fetched::{Fetched, Misses};
     use nacre_host::memory::MemoryStore;
     use nacre_host::{ErrorKind, Parallelism, Reason, waits};
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::task::Waker;
 
     const PAGES: u64 = 200;
@@ -474,6 +475,58 @@ mod tests {
         // A read that fails otherwise ends all.
         let failing = Misses::each([1, 2], |_| Err(Error::corrupt("damaged")));
         assert_eq!(failing.unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+
+    /// A store whose disk is full for some fetches.
+    struct Full(Arc<Absent>, AtomicU64);
+
+    impl LocalStore for Full {
+        fn list(&self) -> Result<Vec<String>> {
+            self.0.list()
+        }
+        fn open(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+            self.0.open(name)
+        }
+        fn create(&self, name: &str) -> Result<Arc<dyn LocalFile>> {
+            self.0.create(name)
+        }
+        fn remove(&self, name: &str) -> Result<()> {
+            self.0.remove(name)
+        }
+        fn fetch<'a>(&'a self, missing: &'a [Missing]) -> Fetch<'a> {
+            let left = self.1.load(Ordering::Relaxed);
+            self.1.store(left.saturating_sub(1), Ordering::Relaxed);
+            match left {
+                0 => self.0.fetch(missing),
+                _ => Box::pin(std::future::ready(Err(
+                    Error::limit("full").with_reason(Reason::NoSpace)
+                ))),
+            }
+        }
+    }
+
+    #[test]
+    fn a_statement_waits_for_space_on_a_full_disk_and_background_work_does_not() {
+        let (files, file) = files();
+        files.deny(100, 100);
+        let never = || false;
+        for (refusals, is_background, is_found) in
+            [(3, false, true), (1_000, false, false), (1, true, false), (0, true, true)]
+        {
+            let full = Arc::new(Full(files.clone(), AtomicU64::new(refusals)));
+            let host = crate::host(full);
+            let mut fetched = match is_background {
+                true => Fetched::of_background(),
+                false => Fetched::default(),
+            };
+            let missed = read(&*file, &[7]).unwrap_err();
+            let done = fetched.resolve_now_unless(missed, &host, &never);
+            let reason = done.as_ref().err().and_then(Error::reason);
+            assert_eq!(done.is_ok(), is_found, "{refusals} refusals, background: {is_background}");
+            assert_eq!(reason, (!is_found).then_some(Reason::NoSpace));
+            assert_eq!(read(&*file, &[7]).is_ok(), is_found);
+            fetched.release();
+        }
     }
 
     #[test]
