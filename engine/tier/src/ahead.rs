@@ -1,8 +1,8 @@
 //! Reads ahead of scans: requests that go on while the scan computes.
 //!
 //! A [`Flight`] is a request for a run of absent blocks. Its slots are taken when it is planned and belong to it
-//! until its guard is dropped, a quarter of all slots at most; so blocks that were read ahead neither displace
-//! each other, nor what is read again. A fetch of one of its blocks waits for it instead of asking again. If
+//! until its guard is dropped or the disk is full, a quarter of all slots at most; so blocks that were read ahead
+//! neither displace each other, nor what is read again. A fetch of one of its blocks waits for it instead of asking again. If
 //! it fails, the fetch asks itself. It is dropped with the last scan or fetch that waits for it, which gives up
 //! its request.
 //!
@@ -47,7 +47,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, entry: &Arc<Entry>, ranges: &[Range<u6
                 len: blob.len,
                 blocks: run,
                 blob: blob_name(blob.writer, &entry.name),
-                pins: std::mem::replace(held, pins(shared, true)),
+                pins: Mutex::new(std::mem::replace(held, pins(shared, true))),
                 stage: Mutex::new(Stage::Planned),
                 signal: Arc::new(Signal { is_due: AtomicBool::new(true), ..Signal::default() }),
             }));
@@ -103,8 +103,37 @@ pub(crate) fn advance(shared: &Shared) {
         }
     }
     if !landed.is_empty() {
-        locked(&shared.flights).retain(|flight| !landed.contains(&flight.as_ptr()));
+        let mut flights = locked(&shared.flights);
+        let is_landed = |flight: &mut Weak<Flight>| landed.contains(&flight.as_ptr());
+        let landed: Vec<Weak<Flight>> = flights.extract_if(.., is_landed).collect();
+        drop(flights);
+        let mut all = locked(&shared.landed);
+        all.retain(|flight| flight.strong_count() > 0);
+        all.extend(landed);
     }
+}
+
+/// Gives back the slots of all requests that read ahead, since the disk is full: the blocks that are there may
+/// leave, and a scan that comes to one that has left fetches it. Returns whether there were any.
+pub(crate) fn give_up(shared: &Arc<Shared>) -> bool {
+    let lists = [&shared.flights, &shared.landed];
+    let all: Vec<Arc<Flight>> = lists
+        .iter()
+        .flat_map(|list| locked(list).clone())
+        .filter_map(|one| one.upgrade())
+        .collect();
+    let mut given_up = false;
+    for flight in all {
+        let taken = std::mem::replace(&mut *locked(&flight.pins), pins(shared, true));
+        given_up |= !taken.slots.is_empty();
+        if let Some(mut stage) = flight.stage()
+            && let Stage::Planned = *stage
+        {
+            *stage = Stage::Landed;
+            flight.signal.wake_by_ref();
+        }
+    }
+    given_up
 }
 
 /// The request that has, or will have, the first block of `wanted`; otherwise the end of the blocks that no
@@ -202,6 +231,13 @@ impl Flight {
             let by = size.min(bytes.len() / 2);
             bytes.rotate_left(by);
         }
-        kept::fill(shared, &self.entry, &self.pins.slots, (self.range.start, self.len), &bytes)
+        let pins = locked(&self.pins);
+        match pins.slots.is_empty() {
+            // They were given up.
+            true => Ok(()),
+            false => {
+                kept::fill(shared, &self.entry, &pins.slots, (self.range.start, self.len), &bytes)
+            }
+        }
     }
 }

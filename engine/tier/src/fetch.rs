@@ -249,7 +249,8 @@ async fn fetch_part(shared: &Arc<Shared>, part: Part, is_warming: bool) -> Resul
         match fetched {
             // The disk was full, and something has left.
             Err(error) if error.reason() == Some(Reason::NoSpace) && refusals < MOST_REFUSALS => {
-                let has_space = shared.blocks().note_full() || evict::make_space(shared);
+                let is_news = shared.blocks().note_full();
+                let has_space = ahead::give_up(shared) || is_news || evict::make_space(shared);
                 if !has_space {
                     return Err(error);
                 }

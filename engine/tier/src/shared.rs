@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     pub wake: OnceLock<Wake>,
     /// Requests that read ahead. Locked before the state.
     pub flights: Mutex<Flights>,
+    /// Those whose blocks are there, and still belong to them.
+    pub landed: Mutex<Flights>,
     pub reads: Reads,
     pub demand: Demand,
     /// What is brought before it is needed, until all of it is there.
@@ -182,6 +184,7 @@ impl Shared {
             is_stepping: AtomicBool::new(false),
             wake: OnceLock::new(),
             flights: Mutex::default(),
+            landed: Mutex::default(),
             reads: Reads::default(),
             demand: Demand::default(),
             warmer: Mutex::default(),
@@ -384,8 +387,8 @@ pub(crate) struct Flight {
     /// Bytes of the blob, and how many it has.
     pub range: Range<u64>,
     pub len: u64,
-    /// One for each block.
-    pub pins: Pins,
+    /// One for each block, unless they were given up.
+    pub pins: Mutex<Pins>,
     pub stage: Mutex<Stage>,
     pub signal: Arc<Signal>,
 }

@@ -104,3 +104,26 @@ fn what_is_not_uploaded_stays_when_the_disk_is_full() {
         assert_eq!(small.read(number).unwrap(), bytes_of(number), "{name}");
     }
 }
+
+#[test]
+fn blocks_that_were_read_ahead_leave_for_those_that_are_read() {
+    let (files, blobs) = (Arc::new(MemoryStore::new()), Faulty::new());
+    let mut small = Small::open_at(Disk::host(&files), &blobs, options()).unwrap();
+    for number in 1..=60 {
+        small.add(number).unwrap();
+        small.upload();
+    }
+    drop(small);
+    // On another machine, whose disk has room for a fraction of what is read ahead.
+    let disk = Disk::host(&Arc::new(MemoryStore::new()));
+    let small = Small::open_at(disk, &blobs, options()).unwrap();
+    let opened = (1..=60).map(|number| small.tier.open(&name_of(number)).unwrap());
+    let opened: Vec<_> = opened.collect();
+    let bytes = |file: &Arc<dyn LocalFile>| 0..file.len().unwrap();
+    let guards: Vec<_> = opened.iter().map(|file| file.read_ahead(&[bytes(file)])).collect();
+    for number in (1..=60).rev() {
+        assert_eq!(small.read(number).unwrap(), bytes_of(number), "file {number}");
+    }
+    drop(guards);
+    assert_eq!(small.read(1).unwrap(), bytes_of(1));
+}
