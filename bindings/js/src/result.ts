@@ -5,18 +5,10 @@
 
 import type { Statistics, WireColumn, WireField, WireResult } from '../../../worker/shared/wire.js';
 import { rawReader, type ColumnReader } from '../../../worker/shared/columns.js';
-import { Shape } from './shape.js';
+import { Shape, type ResultColumn } from './shape.js';
 import type { Row, TypeOptions } from './types.js';
 
 const NO_FIELDS: readonly WireField[] = [];
-
-/** Name and type of a result column. */
-export interface ResultColumn {
-  /** The column's name or alias. */
-  name: string;
-  /** The SQL type: `DECIMAL(12,2)`. */
-  type: string;
-}
 
 /** The result of a statement. */
 export class QueryResult<R = Row> {

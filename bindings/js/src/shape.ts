@@ -2,8 +2,15 @@
 
 import { converter, type Converter } from '../../../worker/shared/columns.js';
 import type { WireField } from '../../../worker/shared/wire.js';
-import type { ResultColumn } from './result.js';
 import type { Row, TypeOptions } from './types.js';
+
+/** Name and type of a result column. */
+export interface ResultColumn {
+  /** The column's name or alias. */
+  name: string;
+  /** The SQL type: `DECIMAL(12,2)`. */
+  type: string;
+}
 
 /** The newest shape of each list of fields. Results in the engine's own thread share the lists. */
 const shapes = new WeakMap<readonly WireField[], Shape>();

@@ -3,7 +3,7 @@
 use crate::scan::{ScanSpec, build_ahead};
 use nacre_operator::context::Context;
 use nacre_operator::join_filter::{Descending, KeyFilter, RuntimeFilters};
-use nacre_operator::sort::{Ahead, FirstKey, Sort};
+use nacre_operator::sort::{FirstKey, Sort, SortedAhead};
 use nacre_sql::expr::{Expr, ExprKind};
 use nacre_sql::expr_may_fail;
 use nacre_sql::plan::{JoinKind, Plan, SortKey};
@@ -36,7 +36,13 @@ pub(super) fn first_key(
             first.ahead = rows.map(|rows| {
                 let data_type = key.expr.data_type;
                 let key = SortKey { expr: Expr::column(0, data_type), ..key.clone() };
-                Ahead::new(Box::new(Sort::new(rows, &[data_type], vec![key], Some(limit), None)))
+                SortedAhead::new(Box::new(Sort::new(
+                    rows,
+                    &[data_type],
+                    vec![key],
+                    Some(limit),
+                    None,
+                )))
             });
         }
         Below::Scanned(..) => {}

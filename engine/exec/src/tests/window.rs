@@ -219,7 +219,7 @@ fn what_is_left_of_many_rows_is_summed_up_once() {
     let calls = vec![over(&SUM, 0, decimal(38, 0), frame)];
     let source = Box::new(Batches(batches.into_iter()));
     let mut operator =
-        nacre_operator::window::operator::Window::new(source, &[I64], &[], &order, calls);
+        nacre_operator::window::operator::WindowOperator::new(source, &[I64], &[], &order, calls);
     let found = run(&mut operator, &context).unwrap();
     assert_eq!(found[0][1], dec((count as i128 - 1) * count as i128 / 2, 0));
     assert_eq!(found[count as usize - 1][1], dec(count as i128 - 1, 0));

@@ -21,7 +21,7 @@ pub fn operator(node: &node::LimitBy, inputs: Inputs) -> Result<Box<dyn Operator
 }
 
 /// Counts the rows of each group as they pass.
-pub struct LimitBy {
+struct LimitBy {
     input: Box<dyn Operator>,
     keys: Vec<Expr>,
     offset: Option<Expr>,
@@ -33,8 +33,7 @@ pub struct LimitBy {
 }
 
 impl LimitBy {
-    /// Returns from each group of equal keys the rows after `offset`, at most `limit`.
-    pub fn new(
+    fn new(
         input: Box<dyn Operator>,
         keys: Vec<Expr>,
         offset: Option<Expr>,

@@ -54,7 +54,7 @@ struct Aside {
 }
 
 /// Compares the rows of two inputs.
-pub struct SetOperation {
+struct SetOperation {
     left: Box<dyn Operator>,
     right: Box<dyn Operator>,
     spec: SetSpec,

@@ -21,20 +21,20 @@ pub struct FirstKey {
     /// What rows of the input may still be among the first.
     pub filter: Arc<KeyFilter>,
     /// Rows of the input, sorted, as far as they are looked at before it is read.
-    pub ahead: Option<Ahead>,
+    pub ahead: Option<SortedAhead>,
 }
 
 /// Some rows of the input, of the first key only, sorted and as many as the limit.
-pub struct Ahead {
+pub struct SortedAhead {
     operator: Box<dyn Operator>,
     rows: usize,
     last: Value,
 }
 
-impl Ahead {
+impl SortedAhead {
     /// Sorted rows of one column.
-    pub fn new(operator: Box<dyn Operator>) -> Ahead {
-        Ahead { operator, rows: 0, last: Value::Null }
+    pub fn new(operator: Box<dyn Operator>) -> SortedAhead {
+        SortedAhead { operator, rows: 0, last: Value::Null }
     }
 }
 

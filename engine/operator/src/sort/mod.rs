@@ -5,7 +5,7 @@ mod key;
 mod operator;
 mod runs;
 
-pub use first_key::{Ahead, FirstKey};
+pub use first_key::{FirstKey, SortedAhead};
 pub use key::SortKeys;
 pub use operator::Sort;
 pub use runs::{Merge, Runs};

@@ -33,7 +33,7 @@ use std::sync::Arc;
 const MERGED_ROWS: usize = limits::VECTOR_ROWS / 8;
 
 /// The window operator.
-pub struct Window {
+pub struct WindowOperator {
     input: Box<dyn Operator>,
     partition: Vec<SortKey>,
     order: Vec<SortKey>,
@@ -61,10 +61,10 @@ pub fn operator(node: &node::Window, inputs: Inputs) -> Result<Box<dyn Operator>
     let [input] = exactly(inputs);
     let types = node.input.types();
     let calls = node.calls.clone();
-    Ok(Box::new(Window::new(input, &types, &node.partition, &node.order, calls)))
+    Ok(Box::new(WindowOperator::new(input, &types, &node.partition, &node.order, calls)))
 }
 
-impl Window {
+impl WindowOperator {
     /// Computes calls over the rows of an input.
     pub fn new(
         input: Box<dyn Operator>,
@@ -72,11 +72,11 @@ impl Window {
         partition: &[Expr],
         order: &[SortKey],
         calls: Vec<WindowCall>,
-    ) -> Window {
+    ) -> WindowOperator {
         let plain = |e: &Expr| SortKey { expr: e.clone(), descending: false, nulls_first: true };
         let partition: Vec<SortKey> = partition.iter().map(plain).collect();
         let all: Vec<SortKey> = partition.iter().chain(order).cloned().collect();
-        Window {
+        WindowOperator {
             input,
             partitions: SortKeys::new(&partition),
             keys: SortKeys::new(&all),
@@ -240,7 +240,7 @@ impl Window {
     }
 }
 
-impl Operator for Window {
+impl Operator for WindowOperator {
     fn next(&mut self, context: &Context<'_>) -> Result<Option<Batch>> {
         while !self.consumed {
             let Some(batch) = self.input.next(context)? else {

@@ -27,7 +27,10 @@ impl Hits {
 
     /// All hits so far.
     pub fn total(&self) -> u64 {
-        self.cells.iter().map(|cell| cell.0.load(Ordering::Relaxed)).sum()
+        let total = self.cells.iter().map(|cell| cell.0.load(Ordering::Relaxed)).sum();
+        let segments = self.segments.load(Ordering::Relaxed);
+        debug_assert!(segments > 0 || total == 0, "{total} hits and no segment");
+        total
     }
 }
 
@@ -40,6 +43,7 @@ pub(crate) struct SegmentHits {
 impl SegmentHits {
     pub fn new(hits: &Arc<Hits>) -> SegmentHits {
         let cell = hits.segments.fetch_add(1, Ordering::Relaxed) % CELLS;
+        debug_assert!(cell < CELLS, "cell {cell} of {CELLS}");
         SegmentHits { hits: hits.clone(), cell }
     }
 
@@ -47,6 +51,7 @@ impl SegmentHits {
     /// as the rest of a hit.
     #[inline]
     pub fn count(&self) {
+        debug_assert!(self.cell < CELLS, "cell {} of {CELLS}", self.cell);
         let Cell(cell) = &self.hits.cells[self.cell];
         cell.store(cell.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
