@@ -68,7 +68,7 @@ impl SortKeys {
     }
 
     /// Number of rows.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             SortKeys::Fixed(keys) => keys.len(),
             SortKeys::Bytes { prefixes, .. } => prefixes.len(),
