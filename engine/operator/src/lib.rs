@@ -10,8 +10,8 @@
 //! error. No operator knows where its rows come from, or who builds it. Nothing here waits, writes
 //! tables, or knows SQL text.
 //!
-//! A crate by itself because its loops run for each row: it is compiled for speed where the rest of
-//! execution is compiled for size.
+//! A crate by itself because its loops run for each row: for WebAssembly it is compiled for size, and
+//! the rest of execution for the smallest size.
 
 pub mod aggregate;
 pub mod buffer;

@@ -2,9 +2,9 @@
 //!
 //! A [`Flight`] is a request for a run of absent blocks. Its slots are taken when it is planned and belong to it
 //! until its guard is dropped or the disk is full, a quarter of all slots at most; so blocks that were read ahead
-//! neither displace each other, nor what is read again. A fetch of one of its blocks waits for it instead of asking again. If
-//! it fails, the fetch asks itself. It is dropped with the last scan or fetch that waits for it, which gives up
-//! its request.
+//! neither displace each other, nor what is read again. A fetch of one of its blocks waits for it instead of
+//! asking again. If it fails, the fetch asks itself. It is dropped with the last scan or fetch that waits for it,
+//! which gives up its request.
 //!
 //! Nothing here runs by itself: each read of an absent file, and each fetch, looks at the requests whose
 //! answers have come, and begins the next ones.

@@ -75,7 +75,7 @@ impl BlockCache {
         self.read_bytes.load(Ordering::Relaxed)
     }
 
-    /// Blocks and parts of blocks that were read from the store.
+    /// Reads of the store: of a block, of a part of one, or of several that lie beside each other.
     pub fn misses(&self) -> u64 {
         self.misses.load(Ordering::Relaxed)
     }

@@ -43,12 +43,11 @@ pub(crate) struct SegmentHits {
 impl SegmentHits {
     pub fn new(hits: &Arc<Hits>) -> SegmentHits {
         let cell = hits.segments.fetch_add(1, Ordering::Relaxed) % CELLS;
-        debug_assert!(cell < CELLS, "cell {cell} of {CELLS}");
         SegmentHits { hits: hits.clone(), cell }
     }
 
-    /// Counts one. Concurrent hits may count as one: a counter that misses none would take as long
-    /// as the rest of a hit.
+    /// Counts one. Concurrent hits may count as one: to miss none would take another atomic exchange
+    /// for each.
     #[inline]
     pub fn count(&self) {
         debug_assert!(self.cell < CELLS, "cell {} of {CELLS}", self.cell);
