@@ -27,6 +27,8 @@ export async function startS3({
   const objects = new Map();
   const requests = [];
   const state = { isAway: false, refuse, delayMs };
+  /** What the real server has not answered yet. */
+  const passed = new Set();
   const server = http.createServer((request, response) => {
     const parts = [];
     request.on('data', (part) => parts.push(part));
@@ -38,7 +40,7 @@ export async function startS3({
         return;
       }
       const send = () =>
-        answer(request, url, Buffer.concat(parts), response, { objects, origin, state, real });
+        answer(request, url, Buffer.concat(parts), response, { objects, origin, state, real, passed });
       state.delayMs > 0 ? setTimeout(send, state.delayMs) : send();
     });
   });
@@ -56,11 +58,12 @@ export async function startS3({
     async stop() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
+      await Promise.all(passed);
     },
   };
 }
 
-function answer(request, url, body, response, { objects, origin, state, real }) {
+function answer(request, url, body, response, { objects, origin, state, real, passed }) {
   const { method = '', headers } = request;
   const cors = origin === null ? {} : { 'access-control-allow-origin': origin, ...CORS };
   const reply = (status, content = '', more = {}) => {
@@ -79,7 +82,10 @@ function answer(request, url, body, response, { objects, origin, state, real }) 
     return;
   }
   if (real !== undefined) {
-    forward(request, url, body, response, real).catch(() => request.socket.destroy());
+    const forwarded = forward(request, url, body, response, real)
+      .catch(() => request.socket.destroy())
+      .finally(() => passed.delete(forwarded));
+    passed.add(forwarded);
     return;
   }
   const key = decodeURIComponent(url.pathname.slice(1));
@@ -128,7 +134,7 @@ function answer(request, url, body, response, { objects, origin, state, real }) 
   reply(206, found.bytes.subarray(from, to), more);
 }
 
-/** Passes a request on. Its signature is for the host that it came to, which stays. */
+/** Passes a request on, until it is answered. Its signature is for the host that it came to, which stays. */
 async function forward(request, url, body, response, real) {
   const { hostname, port } = new URL(real);
   const { method } = request;
@@ -137,12 +143,13 @@ async function forward(request, url, body, response, real) {
     token === null
       ? { path: request.url, headers: request.headers }
       : await resigned(request, url, body);
-  const passed = http.request({ hostname, port, method, path, headers }, (answered) => {
+  const sent = http.request({ hostname, port, method, path, headers }, (answered) => {
     response.writeHead(answered.statusCode, answered.headers);
     answered.pipe(response);
   });
-  passed.on('error', () => request.socket.destroy());
-  passed.end(body);
+  sent.on('error', () => request.socket.destroy());
+  sent.end(body);
+  await new Promise((resolve) => sent.on('close', resolve));
 }
 
 /** A request with a session token, signed without one: the real server issues none. */

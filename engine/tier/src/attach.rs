@@ -9,6 +9,7 @@ use crate::blocks::BLOCKS;
 use crate::claim::{CLAIM, Claim};
 use crate::entry::{Kind, Meta};
 use crate::history::{self, AsOf, Past};
+use crate::hold::LEASES;
 use crate::kept::{self, KEPT};
 use crate::manifest::{Blob, Chunk, MANIFEST, Manifest, blob_name, piece_name};
 use crate::options::TierOptions;
@@ -329,7 +330,8 @@ impl<'a> Attach<'a> {
         Ok(taken.map(|(manifest, tag)| Taken { manifest, tag, is_filling }))
     }
 
-    /// Checks that nothing is in the place where a first manifest would be written.
+    /// Checks that nothing is in the place where a first manifest would be written. Leases do not count: a reader of
+    /// a database that was removed may leave one behind, and it ends by itself.
     ///
     /// # Errors
     /// `already_exists` with the name of what is there.
@@ -337,7 +339,8 @@ impl<'a> Attach<'a> {
         let (clock, entropy) = (&**self.clock, &**self.entropy);
         let patience_ns = self.options.patience.as_nanos() as u64;
         let listed = retried(clock, entropy, patience_ns, || self.blobs.list("")).await?;
-        match listed.iter().find(|blob| blob.name != MANIFEST) {
+        let is_other = |name: &str| name != MANIFEST && !name.starts_with(LEASES);
+        match listed.iter().find(|blob| is_other(&blob.name)) {
             None => Ok(()),
             Some(blob) => Err(Error::already_exists(format!(
                 "the place of the blobs has no {MANIFEST}, but other things, such as {}",

@@ -5,7 +5,7 @@ use super::world::{
 };
 use crate::{MANIFEST, Tier, TierOptions};
 use core::time::Duration;
-use nacre_host::{ErrorKind, LeaseState, Reason, Rest, Uploads};
+use nacre_host::{BlobStore, ErrorKind, LeaseState, Reason, Rest, Uploads};
 use std::sync::Arc;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -192,4 +192,27 @@ fn a_machine_that_has_slept_has_lost_its_lease() {
     assert_eq!(reader.lag().lease, LeaseState::Lost);
     let error = read_whole(&reader, 1).unwrap_err();
     assert_eq!(error.reason(), Some(Reason::LeaseLost), "{error}");
+}
+
+/// A reader whose database was removed writes a lease once more.
+#[test]
+fn a_lease_alone_does_not_keep_a_place_from_a_new_database() {
+    let (clock, blobs, small, reader) = world();
+    assert_eq!(renew(&clock, &reader), LeaseState::Held);
+    drop(small);
+    for name in blobs.blobs.names() {
+        wait(blobs.remove(&name)).unwrap();
+    }
+    clock.pass(MINUTE);
+    assert_ne!(renew(&clock, &reader), LeaseState::Held);
+    assert_eq!((leases(&blobs), blobs.blobs.names().len()), (1, 1));
+    let mut small = Small::open_at(host_at(&clock), &blobs, tiers()).unwrap();
+    clock.pass(HOUR);
+    go_on(&mut small, 1);
+    small.drop(1).unwrap();
+    go_on(&mut small, 2);
+    clock.pass(HOUR);
+    go_on(&mut small, 3);
+    assert!(is_there(&blobs, 2) && !is_there(&blobs, 1), "{:?}", blobs.blobs.names());
+    assert_eq!(leases(&blobs), 0);
 }
