@@ -38,7 +38,8 @@ pub struct Appender {
 impl Session {
     /// Starts a bulk load into a table, as a transaction of its own.
     ///
-    /// Errors: `unsupported` inside a transaction; `not_found` if the table does not exist.
+    /// Errors: `unsupported` inside a transaction, and for a table with foreign keys, or that others refer to,
+    /// with anything but [`OnDuplicate::Error`]; `not_found` if the table does not exist.
     ///
     /// ```
     /// # use nacre_native::{block_on, memory_host};
@@ -64,6 +65,12 @@ impl Session {
         let target = store
             .table(table)
             .ok_or_else(|| Error::not_found(format!("table {table}")).with_sqlstate("42P01"))?;
+        if on_duplicate != OnDuplicate::Error && target.schema().has_references() {
+            let what = format!(
+                "a bulk load that skips or replaces rows of {table}, which has foreign keys"
+            );
+            return Err(Error::unsupported(what).with_hint("use INSERT, which can"));
+        }
         let schema = nacre_session::load_schema(&target, database.engine())?;
         let load = store.bulk_load(&target, on_duplicate);
         Ok(Appender { database, load, schema, cancel: Arc::default() })

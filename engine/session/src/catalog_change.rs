@@ -58,7 +58,9 @@ async fn run_once(
             created(store.create_view(view.clone(), *replace), *if_not_exists, engine)?;
         }
         CatalogStatement::DropView { names, if_exists } => drop_views(names, *if_exists, engine)?,
-        CatalogStatement::DropTable { names, if_exists } => drop_tables(names, *if_exists, engine)?,
+        CatalogStatement::DropTable { names, if_exists, .. } => {
+            drop_tables(names, *if_exists, engine)?
+        }
         CatalogStatement::AlterTable { table, changed } => {
             let changed = with_defaults(changed, table, engine)?;
             store.alter_table(&bound_table(store, table)?, changed)?;

@@ -3,10 +3,12 @@
 
 use crate::catalog_change::{no_table, no_view, with_defaults};
 use crate::engine::Engine;
+use crate::references;
 use crate::result::{ResultKind, StatementResult};
 use nacre_sql::CatalogStatement;
-use nacre_table::Transaction;
-use nacre_types::{Error, ErrorKind, Result};
+use nacre_table::{Table, Transaction};
+use nacre_types::{Error, ErrorKind, Result, TableSchema};
+use std::sync::Arc;
 
 /// Runs the statement.
 ///
@@ -33,14 +35,19 @@ fn change(
     let name = statement.describe().name;
     match statement {
         CatalogStatement::CreateTable { schema, if_not_exists, replace } => {
-            let created = transaction.create_table(schema.clone(), *replace);
-            unless_exists(created.map(drop), *if_not_exists)
+            if let Some(old) = transaction.table(&schema.name).filter(|_| *replace) {
+                drop_replaced(&old, schema, transaction)?;
+            }
+            match transaction.create_table(schema.clone(), *replace) {
+                Ok(table) => references::created(transaction, &table),
+                Err(error) => unless_exists(Err(error), *if_not_exists),
+            }
         }
         CatalogStatement::CreateView { view, replace, if_not_exists } => {
             unless_exists(transaction.create_view(view.clone(), *replace), *if_not_exists)
         }
-        CatalogStatement::DropTable { names, if_exists } => {
-            drop_tables(names, *if_exists, transaction)
+        CatalogStatement::DropTable { names, if_exists, cascade } => {
+            drop_tables(names, (*if_exists, *cascade), transaction)
         }
         CatalogStatement::DropView { names, if_exists } => {
             drop_views(names, *if_exists, transaction)
@@ -48,7 +55,9 @@ fn change(
         CatalogStatement::AlterTable { table, changed } => {
             let changed = with_defaults(changed, table, engine)?;
             let table = transaction.table_of(table)?;
-            transaction.alter_table(&table, changed).map(drop)
+            let before = table.schema().clone();
+            let after = transaction.alter_table(&table, changed)?;
+            references::altered(transaction, &before, &after)
         }
         CatalogStatement::CreateIndex { table, index, changed } => {
             let table = transaction.table_of(table)?;
@@ -60,12 +69,16 @@ fn change(
         CatalogStatement::DropIndex { indexes } => indexes.iter().try_for_each(|(table, name)| {
             // Dropping a table's first index changes the table for its other indexes too.
             let known = transaction.table_by_id(table.id).ok_or_else(|| no_table(&table.name))?;
-            transaction.drop_index(&known, name).map(drop)
+            let after = transaction.drop_index(&known, name)?;
+            references::altered(transaction, known.schema(), &after)
         }),
-        CatalogStatement::Truncate { tables } => tables.iter().try_for_each(|table| {
-            let known = transaction.table_by_id(table.id).ok_or_else(|| no_table(&table.name))?;
-            transaction.truncate(&known)
-        }),
+        CatalogStatement::Truncate { tables } => {
+            references::truncated(transaction, tables)?;
+            tables.iter().try_for_each(|table| {
+                let known = transaction.table_by_id(table.id);
+                transaction.truncate(&known.ok_or_else(|| no_table(&table.name))?)
+            })
+        }
         // Any other statement only runs outside transactions.
         _ => Err(Error::unsupported(format!("{name} inside a transaction"))),
     }
@@ -78,7 +91,19 @@ fn unless_exists(created: Result<()>, if_not_exists: bool) -> Result<()> {
     }
 }
 
-fn drop_tables(names: &[String], if_exists: bool, transaction: &mut Transaction) -> Result<()> {
+/// Drops a table whose place another one takes.
+fn drop_replaced(old: &Arc<Table>, new: &TableSchema, transaction: &mut Transaction) -> Result<()> {
+    match old.is_temporary() == new.is_temporary() {
+        true => references::drop_tables(transaction, std::slice::from_ref(old), false),
+        false => Ok(()),
+    }
+}
+
+fn drop_tables(
+    names: &[String],
+    (if_exists, cascade): (bool, bool),
+    transaction: &mut Transaction,
+) -> Result<()> {
     // Named twice, a table is dropped once.
     let mut tables = Vec::new();
     for name in names {
@@ -90,7 +115,7 @@ fn drop_tables(names: &[String], if_exists: bool, transaction: &mut Transaction)
     }
     tables.sort_by_key(|table| table.schema().id);
     tables.dedup_by_key(|table| table.schema().id);
-    tables.iter().try_for_each(|table| transaction.drop_table(table))
+    references::drop_tables(transaction, &tables, cascade)
 }
 
 fn drop_views(names: &[String], if_exists: bool, transaction: &mut Transaction) -> Result<()> {

@@ -17,7 +17,7 @@ pub(crate) async fn run(
 ) -> Result<StatementResult> {
     match statement {
         ControlStatement::Begin => transaction.begin(engine)?,
-        ControlStatement::Commit => transaction.commit(engine).await?,
+        ControlStatement::Commit => transaction.commit(engine, settings).await?,
         ControlStatement::Rollback => transaction.rollback(),
         ControlStatement::Savepoint(name) => transaction.savepoint(name)?,
         ControlStatement::RollbackTo(name) => transaction.rollback_to(name)?,

@@ -119,6 +119,11 @@ impl<'a> Execution<'a> {
         self.uploads.map(|uploads| uploads.reads())
     }
 
+    /// Wall clock, in microseconds since 1970.
+    pub fn now_us(&self) -> i64 {
+        self.now_us
+    }
+
     pub fn parameters(&self) -> &'a [Value] {
         self.parameters
     }

@@ -9,6 +9,7 @@
 //! `transactional`, which retries conflicts, waits for locks and passes the statement to `statement`.
 
 mod admission;
+mod aside;
 mod binding;
 mod boxed;
 mod catalog;
@@ -28,6 +29,7 @@ mod parameters;
 mod point;
 mod prepared;
 mod progress;
+mod references;
 mod result;
 mod retry;
 mod rules;

@@ -1,13 +1,16 @@
 //! The end of a bulk load: steps between which other work runs, and waits for row locks.
 
+use crate::aside::Aside;
 use crate::boxed::Boxed;
 use crate::engine::Engine;
 use crate::execution::LoadEnd;
 use crate::lock_wait::LockWaits;
+use crate::references::{self, When};
 use crate::settings::Settings;
 use crate::slots::Slot;
+use crate::statement::repeated;
 use crate::time_slices::TimeSlices;
-use nacre_table::{Blocker, BulkLoad, Fetched, LoadStep};
+use nacre_table::{Blocker, BulkLoad, Fetched, LoadStep, Savepoint, Transaction};
 use nacre_types::{Error, ErrorKind, Result, invariant};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -25,12 +28,67 @@ pub fn finish_load(engine: &Engine, load: BulkLoad, cancel: Arc<AtomicBool>) -> 
     Box::pin(async move {
         let table = load.table().schema().id;
         let settings = Settings::cancelled_by(cancel, engine);
+        if load.table().schema().has_references() {
+            let rows = finish_referring(engine, Box::new(load), &settings).await?;
+            engine.changes().add(table);
+            return Ok(rows);
+        }
         let slices = TimeSlices::new(engine.store().environment());
         let means = LoadMeans { engine, settings: &settings, slices: &slices, slot: None };
         let rows = means.finish(Box::new(load)).await?;
         engine.changes().add(table);
         Ok(rows)
     })
+}
+
+/// Like [`finish_load`], for a table with foreign keys: as a transaction, which checks them.
+fn finish_referring<'a>(
+    engine: &'a Engine,
+    load: Box<BulkLoad>,
+    settings: &'a Settings,
+) -> Boxed<'a, u64> {
+    Box::pin(async move {
+        let (aside, cancelled) = (Aside::new(engine, settings), || settings.is_cancelled());
+        let execution = aside.execution(engine, settings, &cancelled);
+        let mut transaction = engine.store().begin()?;
+        // Fails if the table is another one by now.
+        transaction.table_of(load.table().schema())?;
+        let mut load = load;
+        execution.steps(|| load.complete()).await?;
+        let mut update = load.into_update()?;
+        let start = Savepoint::default();
+        loop {
+            let reserve = |transaction: &mut Transaction| transaction.reserve_keys(&mut update);
+            let reserved = repeated(&mut transaction, &execution, reserve).await;
+            let Err(error) = reserved else { break };
+            wait_for(&mut transaction, start, error, (engine, settings)).await?;
+        }
+        let rows = transaction.add_updated(update);
+        let added = transaction.savepoint();
+        loop {
+            let checked =
+                references::enforce(&mut transaction, start, When::Both, &execution).await;
+            let Err(error) = checked else { break };
+            wait_for(&mut transaction, added, error, (engine, settings)).await?;
+        }
+        transaction.commit()?;
+        Ok(rows)
+    })
+}
+
+/// Undoes what a transaction has done since a savepoint, and waits for the lock that it has met.
+///
+/// Errors: `error`, if it was none, and those of the wait.
+async fn wait_for(
+    transaction: &mut Transaction,
+    savepoint: Savepoint,
+    error: Error,
+    (engine, settings): (&Engine, &Settings),
+) -> Result<()> {
+    transaction.rollback_to(savepoint);
+    let Some(blocker) = transaction.take_blocker() else { return Err(error) };
+    let waiter = transaction.owner().clone();
+    LockWaits::new(engine, settings).wait_holding(waiter, &blocker, error, engine, settings).await
 }
 
 /// Writes the rows of a load that fill segments, giving way in between. A load that is given many rows does

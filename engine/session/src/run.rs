@@ -1,21 +1,69 @@
 //! Chooses how to run a bound statement.
 
+use crate::aside::Aside;
 use crate::binding::Invocation;
 use crate::catalog_change;
 use crate::catalog_in_transaction;
 use crate::control;
 use crate::engine::Engine;
+use crate::references;
 use crate::result::StatementResult;
+use crate::retry::Conflicts;
 use crate::settings::Settings;
 use crate::transaction::OpenTransaction;
 use crate::transactional;
 use nacre_sql::{CatalogStatement, Statement};
+use nacre_table::Transaction;
 use nacre_types::invariant::broken;
 use nacre_types::{Error, Result};
 
 /// Whether a statement creates a temporary table.
 fn creates_temporary(statement: &CatalogStatement) -> bool {
     matches!(statement, CatalogStatement::CreateTable { schema, .. } if schema.is_temporary())
+}
+
+/// Changes the catalog in a transaction that does nothing else.
+async fn in_own_transaction(
+    statement: &CatalogStatement,
+    engine: &Engine,
+    transaction: &mut OpenTransaction,
+    settings: &Settings,
+) -> Result<StatementResult> {
+    transaction.begin(engine)?;
+    let ran = match transaction.get_mut() {
+        Some(own) => in_transaction(statement, engine, own, settings).await,
+        None => broken(format_args!("a transaction has begun and is not open")),
+    };
+    match ran {
+        Ok(result) => transaction.commit(engine, settings).await.map(|()| result),
+        Err(error) => {
+            transaction.rollback();
+            Err(error)
+        }
+    }
+}
+
+/// Changes the catalog in an open transaction, and checks the rows of a table for new foreign keys.
+async fn in_transaction(
+    statement: &CatalogStatement,
+    engine: &Engine,
+    open: &mut Transaction,
+    settings: &Settings,
+) -> Result<StatementResult> {
+    let savepoint = open.savepoint();
+    let result = catalog_in_transaction::run(statement, engine, open)?;
+    if let CatalogStatement::AlterTable { table, changed } = statement
+        && changed.foreign_keys != table.foreign_keys
+    {
+        let (aside, cancelled) = (Aside::new(engine, settings), || settings.is_cancelled());
+        let execution = aside.execution(engine, settings, &cancelled);
+        let verified = Box::pin(references::verify(open, table, &execution)).await;
+        if verified.is_err() {
+            open.rollback_to(savepoint);
+        }
+        verified?;
+    }
+    Ok(result)
 }
 
 /// Runs a bound statement: control statements by `control`, catalog changes by `catalog_change` or,
@@ -34,25 +82,25 @@ pub(crate) async fn run(
         }
         Statement::Catalog(statement) => {
             let may_be_temporary = transaction.has_temporary() || creates_temporary(statement);
+            let store = engine.store();
+            let is_referring = references::is_concerned(statement, |name| store.table(name));
             match (statement, transaction.get_mut()) {
                 (CatalogStatement::Optimize { table, .. }, _) if table.is_temporary() => {
                     Err(Error::unsupported("OPTIMIZE of a TEMPORARY table"))
                 }
-                (_, Some(open)) => catalog_in_transaction::run(statement, engine, open),
+                (_, Some(open)) => in_transaction(statement, engine, open, settings).await,
                 (CatalogStatement::Optimize { .. }, None) => {
                     catalog_change::run(statement, engine, settings.cancel_flag()).await
                 }
-                (_, None) if may_be_temporary => {
-                    transaction.begin(engine)?;
-                    let ran = match transaction.get_mut() {
-                        Some(own) => catalog_in_transaction::run(statement, engine, own),
-                        None => broken(format_args!("a transaction has begun and is not open")),
-                    };
-                    match ran {
-                        Ok(result) => transaction.commit(engine).await.map(|()| result),
-                        Err(error) => {
-                            transaction.rollback();
-                            Err(error)
+                (_, None) if may_be_temporary || is_referring => {
+                    let mut conflicts = Conflicts::default();
+                    loop {
+                        engine.prepare_files().await?;
+                        match in_own_transaction(statement, engine, transaction, settings).await {
+                            Err(error) if is_referring && conflicts.should_retry(&error) => {
+                                store.catch_up()?;
+                            }
+                            done => return done,
                         }
                     }
                 }

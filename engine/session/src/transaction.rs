@@ -1,7 +1,10 @@
 //! The explicit transaction of a connection, and its savepoints.
 
+use crate::aside::Aside;
 use crate::catalog::StoreCatalog;
 use crate::engine::Engine;
+use crate::references;
+use crate::settings::Settings;
 use nacre_table::{Savepoint, TemporaryTables, Transaction};
 use nacre_types::{Error, Result, TableId};
 use std::sync::Arc;
@@ -95,11 +98,19 @@ impl OpenTransaction {
     }
 
     /// Commits the open transaction, if any.
-    pub async fn commit(&mut self, engine: &Engine) -> Result<()> {
+    ///
+    /// Errors: `constraint` for a deferred foreign key; those of the commit. Then it is undone.
+    pub async fn commit(&mut self, engine: &Engine, settings: &Settings) -> Result<()> {
         self.savepoints.clear();
         if let Some(mut transaction) = self.transaction.take() {
             let written = std::mem::take(&mut self.written);
             engine.prepare_files().await?;
+            if transaction.touches_references(Savepoint::default()) {
+                let aside = Aside::new(engine, settings);
+                let cancelled = || settings.is_cancelled();
+                let execution = aside.execution(engine, settings, &cancelled);
+                Box::pin(references::check_deferred(&mut transaction, &execution)).await?;
+            }
             engine.fetching(|| transaction.verify_changed()).await?;
             let changes_catalog = transaction.changes_catalog();
             let changes = changes_catalog || !written.is_empty();

@@ -13,6 +13,7 @@ use crate::load_end::LoadMeans;
 use crate::lock_wait::LockWaits;
 use crate::point::Point;
 use crate::progress::Reporting;
+use crate::references::{self, When};
 use crate::result::{StatementResult, StatementStatistics};
 use crate::retry::{Conflicts, Shortages};
 use crate::settings::Settings;
@@ -23,7 +24,7 @@ use crate::transaction::OpenTransaction;
 use nacre_operator::{Memory, Statistics};
 use nacre_sql::{Access, IfLocked, RowStatement};
 use nacre_table::{Blocker, Owner, Savepoint, Transaction};
-use nacre_types::{Error, ErrorKind, Reason, Result, Timestamp, Value};
+use nacre_types::{Error, ErrorKind, Reason, Result, TableId, Timestamp, Value};
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
@@ -40,15 +41,15 @@ pub(crate) struct Work<'a> {
 
 /// The outcome of one attempt.
 enum Attempt {
-    Done(StatementResult),
+    Done {
+        result: StatementResult,
+        /// Tables whose rows have followed the keys of others.
+        followed: Vec<TableId>,
+    },
     /// Undone.
     Failed(Error),
     /// Undone. Another owner holds a lock, as `error` reports.
-    Blocked {
-        blocker: Blocker,
-        waiter: Arc<Owner>,
-        error: Error,
-    },
+    Blocked { blocker: Blocker, waiter: Arc<Owner>, error: Error },
 }
 
 /// Runs a statement in the open transaction, or in its own.
@@ -110,7 +111,7 @@ async fn retried(
         let attempted = match work.point {
             Some(point) => {
                 check_catalog(bound_to, engine, open.is_open())?;
-                attempt_point(point, work, insert_path, engine, open, settings)?
+                attempt_point(point, work, insert_path, engine, open, settings).await?
             }
             None => None,
         };
@@ -128,12 +129,14 @@ async fn retried(
             }
         };
         match attempted {
-            Attempt::Done(result) => {
+            Attempt::Done { result, followed } => {
                 open.wrote(result.rows_affected);
-                match changes::written(work.statement) {
-                    Some(table) if open.is_open() => open.wrote_table(table),
-                    Some(table) => engine.changes().add(table),
-                    None => {}
+                let written = changes::written(work.statement);
+                for table in written.into_iter().chain(followed) {
+                    match open.is_open() {
+                        true => open.wrote_table(table),
+                        false => engine.changes().add(table),
+                    }
                 }
                 if !open.is_open() && writes {
                     engine.housekeeping();
@@ -205,7 +208,7 @@ pub(crate) fn read(
         return Err(Error::new(ErrorKind::Unavailable, "the read must wait"));
     };
     match attempted? {
-        Attempt::Done(result) => Ok(result),
+        Attempt::Done { result, .. } => Ok(result),
         Attempt::Failed(error) | Attempt::Blocked { error, .. } => Err(error),
     }
 }
@@ -216,6 +219,8 @@ struct Begun {
     savepoint: Savepoint,
     /// Whether it is the statement's own.
     autocommit: bool,
+    /// Tables whose rows have followed the keys of others.
+    followed: Vec<TableId>,
 }
 
 impl Begun {
@@ -227,7 +232,21 @@ impl Begun {
             None => open.new_transaction(engine)?,
         };
         let savepoint = transaction.savepoint();
-        Ok(Begun { transaction, savepoint, autocommit })
+        Ok(Begun { transaction, savepoint, autocommit, followed: Vec::new() })
+    }
+
+    /// Whether what was written takes a look at foreign keys.
+    fn touches_references(&self) -> bool {
+        self.transaction.touches_references(self.savepoint)
+    }
+
+    /// Lets rows follow the keys that were written, and checks them.
+    async fn enforce_references(&mut self, execution: &Execution<'_>) -> Result<()> {
+        let when = if self.autocommit { When::Both } else { When::Statement };
+        let followed =
+            references::enforce(&mut self.transaction, self.savepoint, when, execution).await?;
+        self.followed = followed;
+        Ok(())
     }
 
     /// Ends an attempt that did nothing.
@@ -244,14 +263,15 @@ impl Begun {
         engine: &Engine,
         open: &mut OpenTransaction,
     ) -> Attempt {
-        let Begun { mut transaction, savepoint, autocommit } = self;
+        let Begun { mut transaction, savepoint, autocommit, followed } = self;
         match executed {
             Ok(result) if autocommit => {
-                transaction.commit().map_or_else(Attempt::Failed, |()| Attempt::Done(result))
+                let done = |()| Attempt::Done { result, followed };
+                transaction.commit().map_or_else(Attempt::Failed, done)
             }
             Ok(result) => {
                 open.put_back(transaction);
-                Attempt::Done(result)
+                Attempt::Done { result, followed }
             }
             Err(error) => {
                 // Roll back before taking the blocker: a transaction that is about to wait notifies
@@ -336,7 +356,7 @@ impl<'a> Means<'a> {
 
 /// Runs a statement once by its point plan, undoing it if it fails; `None` if that does not apply.
 /// An explicit transaction stays open.
-fn attempt_point(
+async fn attempt_point(
     point: &Point,
     work: Work<'_>,
     insert_path: InsertPath,
@@ -359,7 +379,31 @@ fn attempt_point(
         },
         Err(error) => Err(error),
     };
+    let executed = match executed {
+        Ok(result) if begun.touches_references() => {
+            points_enforced(&mut begun, work, engine, settings).await.map(|()| result)
+        }
+        executed => executed,
+    };
     Ok(Some(begun.end(executed, engine, open)))
+}
+
+/// Looks at foreign keys after a point statement. Boxed: most of them need not.
+#[cold]
+#[inline(never)]
+fn points_enforced<'a>(
+    begun: &'a mut Begun,
+    work: Work<'a>,
+    engine: &'a Engine,
+    settings: &'a Settings,
+) -> Boxed<'a, ()> {
+    Box::pin(async move {
+        let slices = TimeSlices::new(engine.store().environment());
+        let means = Means::new(work, engine, settings, &slices);
+        let cancelled = || settings.is_cancelled();
+        let execution = means.execution(InsertPath::Rowstore, &cancelled, None);
+        begun.enforce_references(&execution).await
+    })
 }
 
 /// Runs a statement once by its plans, undoing it if it fails. An explicit transaction stays open.
@@ -386,7 +430,12 @@ async fn attempt_plans<'a>(
     let Means { engine, slices, .. } = means;
     let load_end = LoadMeans { engine, settings, slices, slot: Some(&slot) };
     let execution = means.execution(insert_path, &cancelled, Some(&load_end));
-    let executed = statement::run(&mut begun.transaction, means.work.statement, &execution).await;
+    let mut executed =
+        statement::run(&mut begun.transaction, means.work.statement, &execution).await;
+    if executed.is_ok() && begun.touches_references() {
+        let enforced = Box::pin(begun.enforce_references(&execution)).await;
+        executed = enforced.and(executed);
+    }
     drop(slot.take());
     let executed = executed.map(|result| StatementResult {
         statistics: StatementStatistics::of(&means.statistics),

@@ -96,6 +96,8 @@ pub use table::statistics::ColumnSummary;
 pub use table::version::Table;
 pub use temporary::TemporaryFile;
 pub use transaction::handle::{Savepoint, Transaction};
+pub use transaction::key_changes::{FollowedKey, KeyChanges};
+pub use transaction::step::Rekeyed;
 pub use transaction::temporary_tables::TemporaryTables;
 
 #[cfg(test)]

@@ -20,8 +20,9 @@ pub use codec::{bytes, checksum, hash, key, row, type_code};
 pub use error::{Error, ErrorKind, Missing, Position, Reason, Result};
 pub use memory::{CachePart, MemoryPart};
 pub use schema::{
-    CheckConstraint, Column, ColumnRule, FIRST_TEMPORARY_TABLE, IndexId, IndexKind, IndexSchema,
-    IndexTraits, KeyColumns, ShardKey, TableId, TableSchema, ViewSchema,
+    CheckConstraint, Column, ColumnRule, FIRST_TEMPORARY_TABLE, ForeignKey, IndexId, IndexKind,
+    IndexSchema, IndexTraits, KeyColumns, ReferentialAction, ShardKey, TableId, TableSchema,
+    ViewSchema, reference_type,
 };
 pub use value::{
     DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, Interval, PhysicalType, Value,

@@ -23,6 +23,10 @@ pub const MAX_SEGMENT_COLUMNS: usize = MAX_COLUMNS + 3;
 pub const MAX_SQL_BYTES: usize = 16 << 20;
 /// Maximum number of checks of a table.
 pub const MAX_CHECKS: usize = 4096;
+/// Maximum number of foreign keys of a table.
+pub const MAX_FOREIGN_KEYS: usize = 256;
+/// Maximum number of other tables with foreign keys to one.
+pub const MAX_REFERENCES: usize = 4096;
 /// Maximum number of secondary indexes of a table.
 pub const MAX_INDEXES: usize = 64;
 /// Maximum number of columns of a secondary index.

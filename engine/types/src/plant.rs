@@ -95,10 +95,12 @@ pub enum Bug {
     GcRace,
     /// What a snapshot replaces is not written as a history.
     HistoryGap,
+    /// Keys that rows refer to are not locked.
+    FkRace,
 }
 
 /// All bugs with their names on the command line.
-pub const BUGS: [(&str, Bug); 43] = [
+pub const BUGS: [(&str, Bug); 44] = [
     ("lost-sync", Bug::LostSync),
     ("torn-log", Bug::TornLog),
     ("stale-bitmap", Bug::StaleBitmap),
@@ -142,6 +144,7 @@ pub const BUGS: [(&str, Bug); 43] = [
     ("acknowledge-early", Bug::AcknowledgeEarly),
     ("gc-race", Bug::GcRace),
     ("history-gap", Bug::HistoryGap),
+    ("fk-race", Bug::FkRace),
 ];
 
 /// Whether a bug is planted.

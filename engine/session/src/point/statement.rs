@@ -101,6 +101,7 @@ impl Point {
                 }
                 table.complete_rows(&mut changed)?;
                 let seen: Vec<&[Value]> = found.rows.iter().map(Vec::as_slice).collect();
+                upsert::note_rekeyed(transaction, table, &seen, &changed);
                 transaction
                     .update_seen(table, &found.locators, &seen, changed)
                     .map(Outcome::Written)

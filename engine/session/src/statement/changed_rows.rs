@@ -15,7 +15,7 @@ use nacre_types::{DataType, Result, TableSchema, invariant};
 use std::sync::Arc;
 
 /// Deletes rows: many in segments by a bit each, others one by one.
-pub(super) async fn delete(
+pub(crate) async fn delete(
     transaction: &mut Transaction,
     table: &Arc<TableSchema>,
     targets: &TargetRows,

@@ -32,6 +32,11 @@ pub(crate) async fn run(
     source: &Plan,
     execution: &Execution<'_>,
 ) -> Result<StatementResult> {
+    let replaced = transaction.table(&schema.name).filter(|_| exists == Exists::Replace);
+    if replaced.is_some_and(|table| table.schema().has_references()) {
+        let what = "CREATE OR REPLACE TABLE … AS of a table with foreign keys";
+        return Err(Error::unsupported(what).with_hint("drop it first"));
+    }
     if execution.insert_path() == InsertPath::Open || schema.is_temporary() {
         return in_transaction(transaction, schema, exists, source, execution).await;
     }

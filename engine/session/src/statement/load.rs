@@ -46,7 +46,9 @@ impl Load {
         Load {
             load: Box::new(execution.store().bulk_load(target, on_duplicate)),
             on_duplicate,
-            is_direct: may_be_direct && execution.load_end().is_some(),
+            is_direct: may_be_direct
+                && execution.load_end().is_some()
+                && !target.schema().has_references(),
             rows: 0,
             replaced: TargetRows::default(),
             in_memory: Set::default(),

@@ -77,6 +77,9 @@ pub(super) async fn run(
             match &mut update {
                 Some(update) if action == MergeAction::Update => {
                     let locators = places.collect();
+                    let selection =
+                        Some(changes.iter().map(|change| (change.number - start) as u32).collect());
+                    update.note(&Batch { selection, ..rows.clone() }.compact(), &now);
                     update.add(transaction, LocatedRows { rows: now, locators }).await?;
                 }
                 _ => {

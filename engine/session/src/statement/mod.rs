@@ -18,4 +18,10 @@ mod update;
 pub(crate) mod upsert;
 mod write;
 
+pub(crate) use changed_rows::delete;
 pub(crate) use dispatch::run;
+pub(crate) use held::{HeldTargets, LocatedRows};
+pub(crate) use plan::locate;
+pub(crate) use repeated::repeated;
+pub(crate) use target_rows::TargetRows;
+pub(crate) use update::Update;

@@ -6,7 +6,7 @@ use nacre_table::{Fetched, Transaction};
 use nacre_types::{Error, Result};
 
 /// Runs `work` until it misses nothing, each time from the same savepoint.
-pub(super) async fn repeated<T>(
+pub(crate) async fn repeated<T>(
     transaction: &mut Transaction,
     execution: &Execution<'_>,
     mut work: impl FnMut(&mut Transaction) -> Result<T>,

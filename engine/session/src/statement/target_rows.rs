@@ -10,7 +10,7 @@ const LOCATOR_BYTES: usize = 64;
 
 /// Rows of one table.
 #[derive(Default)]
-pub(super) struct TargetRows {
+pub(crate) struct TargetRows {
     /// By partition and segment.
     segments: SortedMap<(u32, u64), RoaringBitmap>,
     memory: Vec<RowLocator>,

@@ -9,15 +9,18 @@ use nacre_column::Batch;
 use nacre_exec::build_locating;
 use nacre_operator::{LocatedColumns, Reservation, evaluate};
 use nacre_sql::{Expr, Plan};
-use nacre_table::{BulkUpdate, RowLocator, Table, Transaction};
+use nacre_table::{BulkUpdate, Rekeyed, RowLocator, Table, Transaction};
 use nacre_types::{Result, TableSchema};
 use std::sync::Arc;
 
 /// Approximate number of rows that one commit moves out of segments.
 pub(super) const MOVED_TOGETHER: usize = 1 << 16;
 
+/// Estimated bytes of a value of a row that gets another key.
+const VALUE_BYTES: usize = 48;
+
 /// An `UPDATE` under way. Nothing is changed before [`Update::write`].
-pub(super) struct Update<'a> {
+pub(crate) struct Update<'a> {
     table: &'a Arc<TableSchema>,
     target: Arc<Table>,
     /// Positions of the columns with new values.
@@ -35,6 +38,8 @@ pub(super) struct Update<'a> {
     held: Reservation,
     /// Rows that are written to new segments.
     bulk: Option<BulkUpdate>,
+    /// Rows with other keys, where rows of tables may refer to them.
+    rekeyed: Vec<Rekeyed>,
 }
 
 impl<'a> Update<'a> {
@@ -62,6 +67,7 @@ impl<'a> Update<'a> {
             bytes: 0,
             held: Reservation::default(),
             bulk: None,
+            rekeyed: Vec::new(),
         })
     }
 
@@ -84,12 +90,28 @@ impl<'a> Update<'a> {
             }
             let rows = in_table_types(&Batch::new(columns, batch.rows), self.table);
             let rows = self.target.complete(rows)?;
+            self.note(&batch, &rows);
             if let Some(returned) = &mut returned {
                 returned.push(rows.clone(), "the returned rows", &context)?;
             }
             self.add(transaction, LocatedRows { rows, locators }).await?;
         }
         Ok(())
+    }
+
+    /// Notes which rows get other keys, if other rows may refer to those. Both have all columns of the table.
+    pub fn note(&mut self, old: &Batch, new: &Batch) {
+        if !self.rekeys || !self.target.schema().is_referred_to() {
+            return;
+        }
+        let unique: Vec<usize> = self.target.schema().unique_sets(false).flatten().collect();
+        for row in 0..new.rows {
+            let (old, new) = (old.row(row), new.row(row));
+            if unique.iter().any(|at| old[*at] != new[*at]) {
+                self.bytes += (old.len() + new.len()) * VALUE_BYTES;
+                self.rekeyed.push(Rekeyed { old, new });
+            }
+        }
     }
 
     /// Adds rows with new values, before the transaction has changed anything else. `limit` if those
@@ -141,6 +163,9 @@ impl<'a> Update<'a> {
 
     /// Replaces the rows by the new ones. Returns how many there are.
     pub async fn write(mut self, transaction: &mut Transaction) -> Result<u64> {
+        if !self.rekeyed.is_empty() {
+            transaction.note_rekeyed(&self.target, std::mem::take(&mut self.rekeyed));
+        }
         let Some(mut bulk) = self.bulk.take() else {
             return self.write_kept(transaction).await;
         };

@@ -11,7 +11,7 @@ use nacre_column::{Batch, Vector};
 use nacre_operator::evaluate;
 use nacre_sql::expr::ExprKind;
 use nacre_sql::{Expr, OnDuplicateKey};
-use nacre_table::{RowKey, RowLocator, Table, Transaction};
+use nacre_table::{Rekeyed, RowKey, RowLocator, Table, Transaction};
 use nacre_types::hash::Set;
 use nacre_types::{DataType, ErrorKind, IndexId, Result, TableSchema, Value, key};
 use std::sync::Arc;
@@ -410,6 +410,7 @@ fn update(
         news.push(row);
     }
     let affected = news.len() as u64;
+    note_rekeyed(transaction, table, &olds, &news);
     if rekeys {
         // Delete all old keys before inserting new ones.
         news.iter().try_for_each(|row| table.check_row(row))?;
@@ -419,6 +420,26 @@ fn update(
         transaction.update_seen(table, &locators, &olds, news)?;
     }
     Ok(affected)
+}
+
+/// Notes rows that get other keys, if other rows may refer to those.
+pub(crate) fn note_rekeyed(
+    transaction: &mut Transaction,
+    table: &Table,
+    olds: &[&[Value]],
+    news: &[Row],
+) {
+    if !table.schema().is_referred_to() {
+        return;
+    }
+    let unique: Vec<usize> = table.schema().unique_sets(false).flatten().collect();
+    let pairs = olds.iter().zip(news);
+    let changed = pairs.filter(|(old, new)| unique.iter().any(|at| old[*at] != new[*at]));
+    let rows: Vec<Rekeyed> =
+        changed.map(|(old, new)| Rekeyed { old: old.to_vec(), new: new.clone() }).collect();
+    if !rows.is_empty() {
+        transaction.note_rekeyed(table, rows);
+    }
 }
 
 /// Computes new values of existing rows, each paired with its proposed row; `None` for rows that

@@ -56,7 +56,8 @@ pub(crate) async fn run(
             match columns {
                 Some(columns) => {
                     let mut update = Update::new(transaction, table, columns.clone(), execution)?;
-                    let mut changes = change.rows(&found, &matched, &context, returned)?;
+                    let note = |old: &Batch, new: &Batch| update.note(old, new);
+                    let mut changes = change.rows(&found, &matched, &context, returned, note)?;
                     drop((found, matched));
                     for change in changes.take() {
                         update.add(transaction, change).await?;
@@ -65,7 +66,8 @@ pub(crate) async fn run(
                 }
                 None => {
                     let mut targets = TargetRows::default();
-                    let mut changes = change.rows(&found, &matched, &context, returned)?;
+                    let mut changes =
+                        change.rows(&found, &matched, &context, returned, |_, _| ())?;
                     drop((found, matched));
                     for LocatedRows { locators, .. } in changes.take() {
                         targets.add(locators, &context)?;
@@ -96,13 +98,14 @@ struct Pick {
 }
 
 impl Change<'_> {
-    /// The new rows, or the rows to delete; each once, by its first match.
+    /// The new rows, or the rows to delete; each once, by its first match. Calls `note` with old and new rows.
     fn rows(
         &self,
         found: &[LocatedRows],
         matched: &[Batch],
         context: &Context<'_>,
         mut returned: Option<&mut HeldRows>,
+        mut note: impl FnMut(&Batch, &Batch),
     ) -> Result<HeldTargets> {
         let mut picks: Vec<Pick> = Vec::new();
         let mut held = Reservation::default();
@@ -143,13 +146,15 @@ impl Change<'_> {
                 continue;
             }
             let locators = rows.iter().map(|row| locators[*row as usize].clone()).collect();
-            let mut now = Batch { selection: Some(rows), ..batch.clone() }.compact();
+            let before = Batch { selection: Some(rows), ..batch.clone() }.compact();
+            let mut now = before.clone();
             for (n, at) in self.columns.into_iter().flatten().enumerate() {
                 now.columns[*at] =
                     column(picks, n + 1, self.target.schema().columns[*at].data_type);
             }
             if self.columns.is_some() {
                 now = self.target.complete(now)?;
+                note(&before, &now);
             }
             if let Some(returned) = &mut returned {
                 let mut seen = now.clone();

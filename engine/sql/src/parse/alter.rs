@@ -138,7 +138,10 @@ fn dropped(parser: &mut Parser) -> Parse<Change> {
         return Err(refused("DROP PRIMARY KEY"));
     }
     if parser.parse_keywords(&[Keyword::FOREIGN, Keyword::KEY]) {
-        return Err(refused("DROP FOREIGN KEY"));
+        return Ok(Change::DropForeignKey {
+            name: parser.parse_identifier()?,
+            drop_behavior: None,
+        });
     }
     if parser.parse_keyword(Keyword::INDEX) {
         return Ok(Change::DropIndex { name: parser.parse_identifier()? });

@@ -65,7 +65,16 @@ impl Plan {
             "a scan reads a column that table {} does not have",
             table.name
         );
-        let (paths, filters, keys) = (Vec::new(), Vec::new(), Vec::new());
+        Plan::filtered_scan(table, projection, Vec::new())
+    }
+
+    /// The rows of a table that pass filters over the projected columns.
+    pub fn filtered_scan(
+        table: Arc<TableSchema>,
+        projection: Vec<usize>,
+        filters: Vec<Expr>,
+    ) -> Plan {
+        let (paths, keys) = (Vec::new(), Vec::new());
         Plan::Scan { table, projection, paths, filters, keys }
     }
 

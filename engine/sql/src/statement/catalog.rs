@@ -21,6 +21,8 @@ pub enum CatalogStatement {
         names: Vec<String>,
         /// `IF EXISTS`.
         if_exists: bool,
+        /// `CASCADE`: also drops foreign keys of other tables that refer to them.
+        cascade: bool,
     },
     /// `ALTER TABLE`.
     AlterTable {

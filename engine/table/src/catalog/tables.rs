@@ -65,10 +65,17 @@ pub(crate) fn drop_replaced(
     if !newest.schema().name.eq_ignore_ascii_case(&new.schema().name) {
         return Err(old.superseded());
     }
+    check_alone(&newest)?;
     newest.drop_at(commit);
     contents.remove(&newest);
     discard_segments(garbage, &newest, commit);
     Ok(())
+}
+
+/// Fails with a `conflict` if a table has got foreign keys, or others that refer to it: it is dropped by a
+/// transaction that tells the others.
+fn check_alone(table: &Table) -> Result<()> {
+    if table.schema().has_references() { Err(table.superseded()) } else { Ok(()) }
 }
 
 /// Drops tables with all their contents, or none of them. Transactions that still read them
@@ -88,7 +95,9 @@ pub(crate) fn drop_all(catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
                 None => Err(Error::not_found(format!("table {}", table.schema().name))
                     .with_sqlstate("42P01")),
             };
-        for table in tables.iter().map(newest).collect::<Result<Vec<_>>>()? {
+        let newest = tables.iter().map(newest).collect::<Result<Vec<_>>>()?;
+        newest.iter().try_for_each(|table| check_alone(table))?;
+        for table in newest {
             table.drop_at(commit);
             contents.remove(&table);
             discard_segments(catalog.garbage(), &table, commit);

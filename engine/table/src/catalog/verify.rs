@@ -36,6 +36,12 @@ pub(crate) fn asks_more(new: &Table, old: &Table) -> bool {
     is_stricter(new.schema(), old.schema()) || adds_index(new, old)
 }
 
+/// Whether a new version of a table refers to other rows than the old one, or is referred to by others.
+pub(crate) fn changes_references(new: &Table, old: &Table) -> bool {
+    let (new, old) = (new.schema(), old.schema());
+    new.foreign_keys != old.foreign_keys || new.referenced_by != old.referenced_by
+}
+
 /// Whether a new version of a table has an index that the old one does not have.
 pub(crate) fn adds_index(new: &Table, old: &Table) -> bool {
     new.indexes().iter().any(|index| !old.has_index(index.id()))

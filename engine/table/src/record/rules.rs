@@ -1,11 +1,26 @@
 //! The encoding of a table's rules: defaults that are expressions, generated and identity columns,
-//! and checks.
+//! checks, and foreign keys.
 
+use crate::record::fields::read_table;
 use nacre_types::bytes::{Reader, Write};
-use nacre_types::{CheckConstraint, ColumnRule, Error, Result, TableSchema, limits};
+use nacre_types::{
+    CheckConstraint, ColumnRule, Error, ForeignKey, ReferentialAction, Result, TableId,
+    TableSchema, limits,
+};
 
 /// The version of the encoding.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// The version without foreign keys, in which the rules of tables that have none are written.
+const WITHOUT_REFERENCES: u64 = 1;
+
+/// What happens to rows that refer to a key, by its number. The numbers are stored and never changed.
+const ACTIONS: [ReferentialAction; 5] = [
+    ReferentialAction::NoAction,
+    ReferentialAction::Restrict,
+    ReferentialAction::Cascade,
+    ReferentialAction::SetNull,
+    ReferentialAction::SetDefault,
+];
 
 /// The first byte of a column's rule. The numbers are stored and never reused.
 mod tag {
@@ -24,6 +39,9 @@ pub(crate) struct Rules {
     pub checks: Vec<CheckConstraint>,
     /// The value that the counter of the identity column gives next, at least.
     pub next_identity: i64,
+    pub foreign_keys: Vec<ForeignKey>,
+    /// The other tables that refer to the table.
+    pub referenced_by: Vec<TableId>,
 }
 
 impl Rules {
@@ -32,8 +50,14 @@ impl Rules {
         let ruled = schema.columns.iter().filter(|c| c.rule != ColumnRule::Constant);
         let columns = ruled.map(|column| (column.id, column.rule.clone())).collect();
         let next_identity = next_identity.max(schema.next_identity);
-        let rules = Rules { columns, checks: schema.checks.clone(), next_identity };
-        schema.has_rules().then_some(rules)
+        let rules = Rules {
+            columns,
+            checks: schema.checks.clone(),
+            next_identity,
+            foreign_keys: schema.foreign_keys.clone(),
+            referenced_by: schema.referenced_by.clone(),
+        };
+        (schema.has_rules() || schema.has_references()).then_some(rules)
     }
 
     /// Returns the schema with these rules.
@@ -46,6 +70,11 @@ impl Rules {
             schema.columns[at].rule = rule;
         }
         (schema.checks, schema.next_identity) = (self.checks, self.next_identity);
+        if self.foreign_keys.iter().any(|key| schema.positions(&key.columns).is_none()) {
+            let name = &schema.name;
+            return Err(Error::corrupt(format!("table {name}: a foreign key of no column")));
+        }
+        (schema.foreign_keys, schema.referenced_by) = (self.foreign_keys, self.referenced_by);
         Ok(schema)
     }
 }
@@ -53,7 +82,8 @@ impl Rules {
 pub(crate) fn put_rules(out: &mut Vec<u8>, rules: &Rules) {
     let start = out.len();
     debug_assert!(rules.columns.iter().is_sorted_by(|a, b| a.0 != b.0), "a column has two rules");
-    out.put_varint(VERSION);
+    let refers = !rules.foreign_keys.is_empty() || !rules.referenced_by.is_empty();
+    out.put_varint(if refers { VERSION } else { WITHOUT_REFERENCES });
     out.put_varint(rules.columns.len() as u64);
     for (id, rule) in &rules.columns {
         out.put_varint(*id as u64);
@@ -66,6 +96,12 @@ pub(crate) fn put_rules(out: &mut Vec<u8>, rules: &Rules) {
         out.put_bytes(check.expression.as_bytes());
     }
     put_counter(out, rules.next_identity);
+    if refers {
+        out.put_varint(rules.foreign_keys.len() as u64);
+        rules.foreign_keys.iter().for_each(|key| put_foreign_key(out, key));
+        out.put_varint(rules.referenced_by.len() as u64);
+        rules.referenced_by.iter().for_each(|table| out.put_varint(u64::from(*table)));
+    }
     debug_assert!(
         read_rules(&mut Reader::new(&out[start..], "rules")).is_ok_and(|read| read == *rules),
         "the rules of a table do not read back"
@@ -80,6 +116,44 @@ pub(super) fn put_counter(out: &mut Vec<u8>, next: i64) {
 
 pub(super) fn read_counter(reader: &mut Reader<'_>) -> Result<i64> {
     i64::try_from(reader.varint()?).map_err(|_| reader.corrupt("value of a counter"))
+}
+
+fn put_foreign_key(out: &mut Vec<u8>, key: &ForeignKey) {
+    debug_assert!(
+        key.columns.len() == key.parent_columns.len(),
+        "foreign key {} has {} columns for {}",
+        key.name,
+        key.columns.len(),
+        key.parent_columns.len()
+    );
+    out.put_bytes(key.name.as_bytes());
+    out.put_varint(u64::from(key.parent));
+    out.put_varint(key.columns.len() as u64);
+    for (column, parent) in key.columns.iter().zip(&key.parent_columns) {
+        out.put_varint(u64::from(*column));
+        out.put_varint(u64::from(*parent));
+    }
+    for action in [key.on_delete, key.on_update] {
+        out.put_u8(ACTIONS.iter().position(|known| *known == action).unwrap_or(0) as u8);
+    }
+    out.put_u8(u8::from(key.is_deferred));
+}
+
+fn read_foreign_key(reader: &mut Reader<'_>) -> Result<ForeignKey> {
+    let name = reader.text()?.to_string();
+    let parent = read_table(reader)?;
+    let (mut columns, mut parent_columns) = (Vec::new(), Vec::new());
+    for _ in 0..reader.count(limits::MAX_INDEX_COLUMNS)? {
+        columns.push(reader.count(limits::MAX_COLUMN_ID as usize)? as u32);
+        parent_columns.push(reader.count(limits::MAX_COLUMN_ID as usize)? as u32);
+    }
+    let action = |reader: &mut Reader<'_>| {
+        let number = usize::from(reader.u8()?);
+        ACTIONS.get(number).copied().ok_or_else(|| reader.corrupt("unknown referential action"))
+    };
+    let (on_delete, on_update) = (action(reader)?, action(reader)?);
+    let is_deferred = reader.u8()? != 0;
+    Ok(ForeignKey { name, columns, parent, parent_columns, on_delete, on_update, is_deferred })
 }
 
 fn put_rule(out: &mut Vec<u8>, rule: &ColumnRule) {
@@ -99,7 +173,7 @@ fn put_rule(out: &mut Vec<u8>, rule: &ColumnRule) {
 
 pub(crate) fn read_rules(reader: &mut Reader<'_>) -> Result<Rules> {
     let version = reader.varint()?;
-    if version != VERSION {
+    if !(WITHOUT_REFERENCES..=VERSION).contains(&version) {
         return Err(Error::unsupported(format!(
             "rules of a table in version {version}; this build reads version {VERSION}"
         )));
@@ -116,7 +190,17 @@ pub(crate) fn read_rules(reader: &mut Reader<'_>) -> Result<Rules> {
         let name = reader.text()?.to_string();
         checks.push(CheckConstraint { name, expression: reader.text()?.to_string() });
     }
-    Ok(Rules { columns, checks, next_identity: read_counter(reader)? })
+    let next_identity = read_counter(reader)?;
+    let (mut foreign_keys, mut referenced_by) = (Vec::new(), Vec::new());
+    if version == VERSION {
+        for _ in 0..reader.count(limits::MAX_FOREIGN_KEYS)? {
+            foreign_keys.push(read_foreign_key(reader)?);
+        }
+        for _ in 0..reader.count(limits::MAX_REFERENCES)? {
+            referenced_by.push(read_table(reader)?);
+        }
+    }
+    Ok(Rules { columns, checks, next_identity, foreign_keys, referenced_by })
 }
 
 fn read_rule(reader: &mut Reader<'_>) -> Result<ColumnRule> {

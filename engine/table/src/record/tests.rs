@@ -4,8 +4,8 @@ use crate::record::*;
 use crate::segments::names::FileKind;
 use nacre_segment::{BoundsOfColumns, ColumnBounds, OrderBounds};
 use nacre_types::{
-    CheckConstraint, Column, ColumnRule, DataType, IndexKind, IndexSchema, KeyColumns, ShardKey,
-    TableSchema, Value, ViewSchema,
+    CheckConstraint, Column, ColumnRule, DataType, ForeignKey, IndexKind, IndexSchema, KeyColumns,
+    ReferentialAction, ShardKey, TableSchema, Value, ViewSchema,
 };
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -172,6 +172,16 @@ fn rules_round_trip_and_name_a_newer_version() {
     }
     ruled.checks.push(CheckConstraint { name: "c".into(), expression: "a > 0".into() });
     ruled.next_identity = 300;
+    ruled.foreign_keys.push(ForeignKey {
+        name: "f".into(),
+        columns: vec![ruled.columns[1].id, ruled.columns[0].id],
+        parent: 0,
+        parent_columns: vec![3, 300],
+        on_delete: ReferentialAction::Cascade,
+        on_update: ReferentialAction::SetDefault,
+        is_deferred: true,
+    });
+    ruled.referenced_by = vec![5, 1_000];
     let mut out = begin(42);
     create_table(&mut out, &ruled).unwrap();
     advance(&mut out, 7, 1 << 40);
@@ -189,8 +199,19 @@ fn rules_round_trip_and_name_a_newer_version() {
     }
     // The version follows the tag and the table.
     let mut newer = begin(42);
-    newer.extend([17, 7, 2]);
+    newer.extend([17, 7, 3]);
     assert_eq!(decode(&newer).unwrap_err().kind(), nacre_types::ErrorKind::Unsupported);
+    let mut plain = ruled.clone();
+    (plain.foreign_keys, plain.referenced_by) = (Vec::new(), Vec::new());
+    let mut out = begin(42);
+    create_table(&mut out, &plain).unwrap();
+    let (_, operations) = decode(&out).unwrap();
+    let Operation::SetRules { rules: without, .. } = &operations[1] else { panic!() };
+    assert_eq!(without.clone().put_into(schema()).unwrap(), plain);
+    assert!(out.windows(3).any(|bytes| bytes == [17, 7, 1]), "an older build reads it");
+    let mut elsewhere = rules.clone();
+    elsewhere.foreign_keys[0].columns = vec![99];
+    assert_eq!(elsewhere.put_into(schema()).unwrap_err().kind(), nacre_types::ErrorKind::Corrupt);
     let unknown = Rules { columns: vec![(99, ColumnRule::Constant)], ..rules.clone() };
     assert_eq!(unknown.put_into(schema()).unwrap_err().kind(), nacre_types::ErrorKind::Corrupt);
 }

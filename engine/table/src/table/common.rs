@@ -2,6 +2,7 @@
 
 use crate::table::gate::Gate;
 use crate::table::journal::Journals;
+use crate::table::reference_locks::ReferenceLocks;
 use crate::table::reservations::Reservations;
 use nacre_types::{Error, Result, TableSchema, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,8 @@ pub(super) struct Common {
     pub journals: Arc<Journals>,
     /// Keys that transactions have reserved.
     pub reservations: Arc<Reservations>,
+    /// Keys that rows refer to.
+    pub reference_locks: Arc<ReferenceLocks>,
     /// Passed by each commit that changes the table.
     pub gate: Arc<Gate>,
     numbers: Mutex<Numbers>,
@@ -79,6 +82,12 @@ impl Common {
             index.columns.iter_mut().filter(|id| is_new_column(**id)).for_each(|id| {
                 *id = id.saturating_add(by_column);
             });
+        }
+        for key in &mut changed.foreign_keys {
+            let refers_to_own = key.parent == 0;
+            let referred = key.parent_columns.iter_mut().filter(|_| refers_to_own);
+            let ids = key.columns.iter_mut().chain(referred);
+            ids.filter(|id| is_new_column(**id)).for_each(|id| *id = id.saturating_add(by_column));
         }
         changed.next_column_id = changed.next_column_id.saturating_add(by_column);
         changed.next_index_id = changed.next_index_id.saturating_add(by_index);

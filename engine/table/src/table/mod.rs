@@ -10,6 +10,7 @@ pub(crate) mod journal;
 mod lifetime;
 pub(crate) mod new_rows;
 pub(crate) mod partition;
+pub(crate) mod reference_locks;
 pub(crate) mod reservations;
 pub(crate) mod row_key;
 pub(crate) mod row_source;

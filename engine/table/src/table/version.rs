@@ -17,6 +17,7 @@ use crate::table::gate::Gate;
 use crate::table::journal::Journals;
 use crate::table::lifetime::Lifetime;
 use crate::table::partition::Partition;
+use crate::table::reference_locks::ReferenceLocks;
 use crate::table::reservations::Reservations;
 use crate::table::row_key::RowKey;
 use crate::table::row_source::RowSource;
@@ -320,6 +321,11 @@ impl Table {
     /// Keys that transactions have reserved.
     pub(crate) fn reservations(&self) -> &Arc<Reservations> {
         &self.common.reservations
+    }
+
+    /// Locks of the keys that rows refer to.
+    pub(crate) fn reference_locks(&self) -> &Arc<ReferenceLocks> {
+        &self.common.reference_locks
     }
 
     /// The gate that each commit which changes the table passes.

@@ -20,7 +20,7 @@ use crate::transaction::write_set::WriteSet;
 use nacre_rowstore::{Node, Row, Visible};
 use nacre_types::plant::{self, Bug};
 use nacre_types::walked::{self, Path};
-use nacre_types::{Error, Result, Timestamp, Value, invariant};
+use nacre_types::{Error, Result, TableId, Timestamp, Value, invariant};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -259,7 +259,9 @@ impl Core {
     /// change must satisfy what the transaction makes of them. To be held until the commit is stamped.
     fn take_gates(&self) -> Gates {
         let asked = self.writes.catalog().to_verify();
-        let asked = asked.filter(|(found, left, _)| verify::asks_more(left, found));
+        let asked = asked.filter(|(found, left, _)| {
+            verify::asks_more(left, found) || verify::changes_references(left, found)
+        });
         let closed: Vec<_> = asked.map(|(found, ..)| found.gate()).collect();
         debug_assert!(
             closed.is_empty() || !self.writes.catalog().is_own(),
@@ -272,10 +274,30 @@ impl Core {
     /// verified.
     fn verified_gates(&self) -> Result<Gates> {
         let gates = self.take_gates();
+        self.check_references()?;
         for (found, left, verified) in self.behind() {
             self.verify_rows(found, left, View::Newest, verified)?;
         }
         Ok(gates)
+    }
+
+    /// Fails with a `conflict` if others have written, since the snapshot, rows that new foreign keys were not
+    /// checked for. The gates of their tables must be closed.
+    fn check_references(&self) -> Result<()> {
+        let changes = self.writes.catalog();
+        let is_written = |id| self.writes.tables().any(|table| table.id() == id);
+        // The rows of a table that has just been created refer to nothing if there are none.
+        let has_rows = |id: &TableId| !changes.has_created(*id) || is_written(*id);
+        for (found, left, _) in changes.to_verify() {
+            let (now, before) = (left.schema(), found.schema());
+            let is_new = |id: &&TableId| !before.referenced_by.contains(*id);
+            let is_referred = now.referenced_by.iter().filter(is_new).any(has_rows);
+            let refers = now.foreign_keys.iter().any(|key| !before.foreign_keys.contains(key));
+            if (is_referred || refers) && found.changed() > self.at() {
+                return Err(self.conflict(found));
+            }
+        }
+        Ok(())
     }
 
     /// Tables as they were found, and as they are left, that others have changed since they were verified.

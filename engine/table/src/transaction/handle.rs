@@ -14,9 +14,11 @@ use crate::table::row_key::RowKey;
 use crate::table::version::Table;
 use crate::transaction::claiming::{self, SeenRows};
 use crate::transaction::core::Core;
+use crate::transaction::key_changes::{self, FollowedKey, KeyChanges};
 use crate::transaction::manager::TransactionManager;
+use crate::transaction::step::Rekeyed;
 use crate::transaction::temporary_tables::TemporaryTables;
-use crate::transaction::{changes, ddl, keyed, rekey, unique};
+use crate::transaction::{changes, ddl, keyed, references, rekey, unique};
 use nacre_column::Batch;
 use nacre_rowstore::{Blocker, Owner};
 use nacre_types::{
@@ -25,8 +27,8 @@ use nacre_types::{
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// A point in a transaction to roll back to.
-#[derive(Clone, Copy, Debug)]
+/// A point in a transaction to roll back to; by default its beginning.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Savepoint(usize);
 
 /// A transaction. Dropping it rolls it back.
@@ -332,6 +334,55 @@ impl Transaction {
     /// Locks rows until the transaction ends, without changing them.
     pub fn lock(&mut self, table: &Arc<Table>, locators: &[RowLocator]) -> Result<()> {
         changes::lock(&mut self.0, table, locators)
+    }
+
+    /// Whether it has written, since a savepoint, rows that refer to others or may be referred to.
+    pub fn touches_references(&self, since: Savepoint) -> bool {
+        references::touched(&self.0, since.0).next().is_some()
+    }
+
+    /// The tables whose rows it has written since a savepoint, of those that refer to others or are referred
+    /// to, as the transaction sees them.
+    pub fn referring_tables(&self, since: Savepoint) -> Vec<Arc<Table>> {
+        references::tables(&self.0, since.0)
+    }
+
+    /// The keys that it has added and removed since a savepoint, in the order of `keys`.
+    pub fn key_changes(&self, since: Savepoint, keys: &[FollowedKey]) -> Result<Vec<KeyChanges>> {
+        key_changes::since(&self.0, since.0, keys)
+    }
+
+    /// Notes rows that have got other keys: [`KeyChanges`] does not say which one became which.
+    pub fn note_rekeyed(&mut self, table: &Table, rows: Vec<Rekeyed>) {
+        self.0.writes_mut().note_rekeyed(table.id(), rows);
+    }
+
+    /// The rows of a table that were noted since a savepoint as having got other keys.
+    pub fn rekeyed(&self, since: Savepoint, table: TableId) -> impl Iterator<Item = &Rekeyed> {
+        references::rekeyed(&self.0, since.0, table)
+    }
+
+    /// Locks keys of a table that rows refer to, until the transaction ends: together with others that do
+    /// so, or alone. All keys of the table if there are very many.
+    ///
+    /// Errors: `lock_timeout` with a blocker.
+    pub fn lock_references(
+        &mut self,
+        table: &Table,
+        keys: Vec<Vec<u8>>,
+        is_alone: bool,
+    ) -> Result<()> {
+        references::lock(&mut self.0, table, keys, is_alone)
+    }
+
+    /// Whether others have committed changes of a table that this transaction does not see.
+    pub fn is_behind(&self, table: &Table) -> bool {
+        table.changed().max(table.cleared()) > self.0.at()
+    }
+
+    /// Begins a transaction that sees the newest commit, and no changes of this one.
+    pub fn newest(&self) -> Result<Transaction> {
+        Transaction::begin(&self.0.shared_manager())
     }
 
     /// Returns a point to roll back to.

@@ -5,11 +5,13 @@ use crate::load::bulk_update::BulkUpdate;
 use crate::record;
 use crate::table::journal::TakenLock;
 use crate::table::partition::Partition;
+use crate::table::reference_locks::HeldReferences;
 use crate::table::version::Table;
 use crate::transaction::catalog_changes::{CatalogChange, CatalogChanges};
 use crate::transaction::claimed::ClaimedRows;
 use crate::transaction::hidden::{HiddenRows, SegmentRow};
 use crate::transaction::own_segments::OwnSegments;
+use crate::transaction::step::{Rekeyed, Step, Undo, Written, places, writes};
 use crate::transaction::written_partitions::Partitions;
 use nacre_rowstore::{Blocker, Change, LockError, Node, Owner};
 use nacre_types::hash::Set;
@@ -27,59 +29,6 @@ pub(super) struct LockedRow {
     pub fresh: bool,
     /// The row's location in a segment, if it was seen there.
     pub hides: Option<SegmentRow>,
-}
-
-/// An undo step.
-enum Step {
-    /// One write to a node.
-    Write(Undo),
-    /// Rows of one segment that are deleted together.
-    Claim(ClaimedRows),
-    /// New segments with rows in place of claimed ones.
-    Update(Box<BulkUpdate>),
-    /// Rows of such a segment that are replaced or deleted together.
-    Hide { table: Arc<Table>, segment: u64, rows: RoaringBitmap },
-    /// The last change of the catalog.
-    Catalog,
-}
-
-impl Step {
-    /// The table of the rows that it writes.
-    fn table(&self) -> Option<&Arc<Table>> {
-        match self {
-            Step::Write(undo) => Some(&undo.table),
-            Step::Claim(claimed) => Some(&claimed.table),
-            Step::Update(update) => Some(update.table()),
-            Step::Hide { table, .. } => Some(table),
-            Step::Catalog => None,
-        }
-    }
-}
-
-/// One write to a node.
-struct Undo {
-    table: Arc<Table>,
-    partition: u32,
-    node: Arc<Node>,
-    previous: Option<Change>,
-    /// Whether this write took the lock.
-    locked: bool,
-    /// The segment row that this write hides from the transaction's own snapshot.
-    hidden: Option<SegmentRow>,
-    /// If set, the node is a claimed value of the index at this position, not a row.
-    claim: Option<usize>,
-}
-
-impl Undo {
-    /// Frees node versions that no snapshot from `oldest` on needs. The lock must be released.
-    fn collect(&self, oldest: Timestamp) {
-        match self.claim.map(|at| &self.table.indexes()[at]) {
-            Some(index) => index.claims().collect(&self.node, oldest),
-            None => {
-                self.table.collect_row(self.table.partition(self.partition), &self.node, oldest)
-            }
-        }
-    }
 }
 
 /// The locks and writes of a transaction.
@@ -149,6 +98,22 @@ impl WriteSet {
     pub fn change_catalog(&mut self, change: CatalogChange) {
         self.catalog.push(change);
         self.undo.push(Step::Catalog);
+    }
+
+    /// The steps after the first ones.
+    pub fn steps_from(&self, first: usize) -> &[Step] {
+        debug_assert!(first <= self.undo.len(), "{first} of {} steps", self.undo.len());
+        &self.undo[first.min(self.undo.len())..]
+    }
+
+    /// Keeps locks of keys that rows refer to.
+    pub fn hold(&mut self, references: HeldReferences) {
+        self.undo.push(Step::References(references));
+    }
+
+    /// Notes rows that have got other keys.
+    pub fn note_rekeyed(&mut self, table: TableId, rows: Vec<Rekeyed>) {
+        self.undo.push(Step::Rekeyed { table, rows });
     }
 
     /// Takes the holder of the lock on which the last write failed.
@@ -365,6 +330,11 @@ impl WriteSet {
                     released = true;
                 }
                 Some(Step::Catalog) => self.catalog.pop(),
+                Some(Step::References(held)) => {
+                    drop(held);
+                    released = true;
+                }
+                Some(Step::Rekeyed { .. }) => {}
                 None => break,
             }
         }
@@ -561,6 +531,7 @@ impl WriteSet {
             match step {
                 Step::Write(undo) if undo.locked => written.push(undo),
                 Step::Write(_) | Step::Update(_) | Step::Hide { .. } | Step::Catalog => {}
+                Step::References(_) | Step::Rekeyed { .. } => {}
                 Step::Claim(claimed) => claimed.release(&self.owner),
             }
         }
@@ -570,31 +541,5 @@ impl WriteSet {
         );
         written.iter().for_each(|undo| undo.node.unlock());
         Written(written)
-    }
-}
-
-/// The tables and partitions of writes.
-fn places<'a>(
-    writes: impl Iterator<Item = &'a Undo>,
-) -> impl Iterator<Item = (&'a Arc<Table>, u32)> {
-    writes.map(|undo| (&undo.table, undo.partition))
-}
-
-/// The writes to nodes among undo steps.
-fn writes(steps: &[Step]) -> impl Iterator<Item = &Undo> {
-    steps.iter().filter_map(|step| match step {
-        Step::Write(undo) => Some(undo),
-        _ => None,
-    })
-}
-
-/// The rows written by a commit.
-pub(super) struct Written(Vec<Undo>);
-
-impl Written {
-    /// Frees row versions that no snapshot from `oldest` on sees.
-    pub fn collect(&self, oldest: Timestamp) {
-        self.0.iter().for_each(|undo| undo.collect(oldest));
-        Partitions::of(places(self.0.iter())).recount();
     }
 }

@@ -49,6 +49,8 @@ impl TableSchema {
         let fails = |column: &Column| column.may_fail() && !old.computed.contains(column);
         self.name == old.name
             && self.checks == old.checks
+            && self.foreign_keys == old.foreign_keys
+            && self.referenced_by == old.referenced_by
             && self.columns == old.columns
             && !self.computed.iter().any(fails)
     }

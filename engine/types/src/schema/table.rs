@@ -1,6 +1,7 @@
 //! The schema of a table: columns and keys. Storage decisions (segments, partitions) are not here.
 
 use super::index::IndexSchema;
+use super::references::ForeignKey;
 use super::rules::{CheckConstraint, ColumnRule};
 use crate::{DataType, Error, Result, Value, limits};
 
@@ -86,6 +87,10 @@ pub struct TableSchema {
     pub computed: Vec<Column>,
     /// Conditions that rows satisfy.
     pub checks: Vec<CheckConstraint>,
+    /// What its rows refer to.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// The other tables with foreign keys that refer to this one, ascending.
+    pub referenced_by: Vec<TableId>,
     /// The least value that the counter of the identity column gives next.
     pub next_identity: i64,
     /// Incremented with every change of the columns. Rows in memory and in the log carry the

@@ -16,6 +16,7 @@ mod delete_many;
 mod described;
 mod durability;
 mod errors;
+mod foreign_keys;
 mod functions;
 mod index;
 mod index_beside_writers;

@@ -2,6 +2,7 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::catalog::keys::{key_of_column, keys_of};
+use crate::bind::catalog::references::action_name;
 use crate::bind::catalog::rows::{default_of, rows, text};
 use crate::bind::scope::with_suggestion;
 use crate::plan::Plan;
@@ -41,7 +42,23 @@ const TABLES: &[(&str, Columns)] = &[
     ("check_constraints", &[("constraint_name", TEXT), ("check_clause", TEXT)]),
     (
         "key_column_usage",
-        &[("constraint_name", TEXT), ("column_name", TEXT), ("ordinal_position", COUNT)],
+        &[
+            ("constraint_name", TEXT),
+            ("column_name", TEXT),
+            ("ordinal_position", COUNT),
+            ("referenced_table_name", TEXT),
+            ("referenced_column_name", TEXT),
+        ],
+    ),
+    (
+        "referential_constraints",
+        &[
+            ("constraint_name", TEXT),
+            ("referenced_table_name", TEXT),
+            ("match_option", TEXT),
+            ("update_rule", TEXT),
+            ("delete_rule", TEXT),
+        ],
     ),
     (
         "statistics",
@@ -118,6 +135,8 @@ impl Binder<'_> {
                         push(vec![text(&key.name), text(kind)]);
                     }
                     table.checks.iter().for_each(|c| push(vec![text(&c.name), text("CHECK")]));
+                    let keys = table.foreign_keys.iter();
+                    keys.for_each(|key| push(vec![text(&key.name), text("FOREIGN KEY")]));
                 }
                 "check_constraints" => {
                     for check in &table.checks {
@@ -128,8 +147,28 @@ impl Binder<'_> {
                     for key in keys.iter().filter(|key| key.unique) {
                         for (at, column) in key.columns.iter().enumerate() {
                             let Some(column) = table.columns.get(*column) else { continue };
-                            push(vec![text(&key.name), text(&column.name), count(at + 1)]);
+                            let place = vec![text(&key.name), text(&column.name), count(at + 1)];
+                            push([place, vec![Value::Null, Value::Null]].concat());
                         }
+                    }
+                    for key in &table.foreign_keys {
+                        let described = self.described(&table, key);
+                        let pairs = described.columns.iter().zip(&described.referred);
+                        for (at, (column, referred)) in pairs.enumerate() {
+                            let place = vec![text(&key.name), text(column), count(at + 1)];
+                            push([place, vec![text(&described.parent), text(referred)]].concat());
+                        }
+                    }
+                }
+                "referential_constraints" => {
+                    for key in &table.foreign_keys {
+                        push(vec![
+                            text(&key.name),
+                            text(&self.described(&table, key).parent),
+                            text("NONE"),
+                            text(action_name(key.on_update)),
+                            text(action_name(key.on_delete)),
+                        ]);
                     }
                 }
                 "statistics" => {

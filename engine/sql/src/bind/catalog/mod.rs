@@ -2,5 +2,6 @@
 
 pub(super) mod information_schema;
 pub(super) mod keys;
+mod references;
 pub(super) mod rows;
 pub(super) mod show;

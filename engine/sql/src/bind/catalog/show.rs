@@ -2,6 +2,7 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::catalog::keys::{key_of_column, keys_of};
+use crate::bind::catalog::references::quoted;
 use crate::bind::catalog::rows::{default_of, rows, text};
 use crate::bind::names::{table_name, unsupported};
 use crate::bind::scope::{Scope, with_suggestion};
@@ -107,7 +108,9 @@ impl<'a> Binder<'a> {
 
     pub(crate) fn show_create_table(&mut self, name: &ast::ObjectName) -> Result<Statement> {
         let table = self.table(name)?;
-        let row = vec![text(&table.name), Value::Text(create_table(&table))];
+        let references = table.foreign_keys.iter().map(|key| self.declaration(&table, key));
+        let references: Vec<String> = references.collect();
+        let row = vec![text(&table.name), Value::Text(create_table(&table, &references))];
         Ok(Statement::query(texts(&["Table", "Create Table"], vec![row])))
     }
 
@@ -243,8 +246,7 @@ fn in_main(options: &ast::ShowStatementOptions) -> Result<()> {
 }
 
 /// Renders the `CREATE TABLE` statement that recreates the table.
-fn create_table(table: &TableSchema) -> String {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+fn create_table(table: &TableSchema, references: &[String]) -> String {
     let mut out = format!("CREATE TABLE {} (", quoted(&table.name));
     for (at, column) in table.columns.iter().enumerate() {
         out += if at == 0 { "\n  " } else { ",\n  " };
@@ -287,6 +289,7 @@ fn create_table(table: &TableSchema) -> String {
         let (name, condition) = (quoted(&check.name), &check.expression);
         out += &format!(",\n  CONSTRAINT {name} CHECK ({condition})");
     }
+    references.iter().for_each(|key| out += &format!(",\n  {key}"));
     out += "\n)";
     out
 }

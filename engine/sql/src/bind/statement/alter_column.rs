@@ -2,7 +2,7 @@
 //! names means for the rules of a table.
 
 use crate::bind::binder::Binder;
-use crate::bind::names::{place, unsupported};
+use crate::bind::names::unsupported;
 use crate::bind::rule::{Kind, rules_reading};
 use crate::bind::statement::declared::counter_value;
 use crate::bind::statement::index::drop_index;
@@ -119,6 +119,9 @@ pub(super) fn drop_constraint(
         schema.checks.retain(|check| !check.name.eq_ignore_ascii_case(&name.value));
         return Ok(());
     }
+    if schema.foreign_key(&name.value).is_some() {
+        return drop_foreign_key(schema, name);
+    }
     match schema.index_by_name(&name.value) {
         Some(index) if index.unique => drop_index(schema, name),
         Some(_) => Err(unsupported("DROP CONSTRAINT of an index that is not UNIQUE").at(at)),
@@ -133,6 +136,19 @@ pub(super) fn drop_constraint(
         .with_sqlstate("42704")
         .at(at)),
     }
+}
+
+/// Applies `DROP FOREIGN KEY`.
+pub(super) fn drop_foreign_key(schema: &mut TableSchema, name: &ast::Ident) -> Result<()> {
+    let before = schema.foreign_keys.len();
+    schema.foreign_keys.retain(|key| !key.name.eq_ignore_ascii_case(&name.value));
+    if schema.foreign_keys.len() < before {
+        return Ok(());
+    }
+    let (key, table) = (&name.value, &schema.name);
+    Err(Error::not_found(format!("foreign key {key} of table {table} does not exist"))
+        .with_sqlstate("42704")
+        .at(position(name.span.start)))
 }
 
 /// Fails if a rule other than its own reads a column.
@@ -156,10 +172,10 @@ pub(super) fn find(schema: &TableSchema, name: &ast::Ident) -> Result<usize> {
     })
 }
 
-/// Refuses forms of `ADD CONSTRAINT … CHECK` that do not look at existing rows.
-pub(super) fn check_valid(not_valid: bool, check: &ast::CheckConstraint) -> Result<()> {
+/// Refuses forms of `ADD CONSTRAINT` that do not look at existing rows.
+pub(super) fn check_valid(not_valid: bool, at: Option<Position>) -> Result<()> {
     match not_valid {
-        true => Err(unsupported("NOT VALID").at(place(&check.expr))),
+        true => Err(unsupported("NOT VALID").at(at)),
         false => Ok(()),
     }
 }

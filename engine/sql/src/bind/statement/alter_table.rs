@@ -4,10 +4,10 @@
 //! nothing else to read data written under an earlier schema.
 
 use crate::bind::binder::Binder;
-use crate::bind::names::{table_name, unsupported};
+use crate::bind::names::{place, table_name, unsupported};
 use crate::bind::rule::rename_in_rules;
 use crate::bind::statement::alter_column::{
-    check_unread, check_valid, drop_constraint, find, set_counter,
+    check_unread, check_valid, drop_constraint, drop_foreign_key, find, set_counter,
 };
 use crate::bind::statement::declared::Declared;
 use crate::bind::statement::index::{Wanted, drop_index};
@@ -85,9 +85,17 @@ impl<'a> Binder<'a> {
                     constraint: ast::TableConstraint::Check(check),
                     not_valid,
                 } => {
-                    check_valid(*not_valid, check)?;
+                    check_valid(*not_valid, place(&check.expr))?;
                     declared.check(check, None, None)?;
                 }
+                Operation::AddConstraint {
+                    constraint: ast::TableConstraint::ForeignKey(key),
+                    not_valid,
+                } => {
+                    check_valid(*not_valid, None)?;
+                    declared.foreign_key(key, None, None);
+                }
+                Operation::DropForeignKey { name, .. } => drop_foreign_key(&mut changed, name)?,
                 Operation::AlterColumn { column_name, op } => {
                     self.alter_column(&mut changed, column_name, op, &table)?
                 }
@@ -185,6 +193,10 @@ fn drop_column(schema: &mut TableSchema, name: &ast::Ident, if_exists: bool) -> 
     if let Some(index) = schema.indexes.iter().find(|index| index.columns.contains(&id)) {
         return Err(key_error(schema, name, &format!("INDEX {}", index.name), at)
             .with_hint("drop the index first"));
+    }
+    if let Some(key) = schema.foreign_keys.iter().find(|key| key.columns.contains(&id)) {
+        return Err(key_error(schema, name, &format!("FOREIGN KEY {}", key.name), at)
+            .with_hint("drop the constraint first"));
     }
     if schema.columns.len() == 1 {
         return Err(Error::syntax("a table must have at least one column").at(at));

@@ -81,7 +81,7 @@ impl<'a> Binder<'a> {
                 TableConstraint::PrimaryKeyUsingIndex(_) => {
                     return Err(unsupported("PRIMARY KEY USING INDEX"));
                 }
-                TableConstraint::ForeignKey(_) => return Err(unsupported("FOREIGN KEY")),
+                TableConstraint::ForeignKey(key) => declared.foreign_key(key, None, None),
                 TableConstraint::Check(check) => declared.check(check, None, None)?,
                 TableConstraint::Index(index) => declared.index(Wanted::plain(index)),
                 TableConstraint::FulltextOrSpatial(_) => {
@@ -113,6 +113,7 @@ impl<'a> Binder<'a> {
         let id = new_id(create);
         let mut schema = TableSchema { name, id, version: 0, ..(*model).clone() };
         schema.next_identity = 0;
+        (schema.foreign_keys, schema.referenced_by) = (Vec::new(), Vec::new());
         let names = (&*model.name, &*schema.name.clone());
         rename_in_rules(&model, &mut schema, names, true)?;
         Ok(created(create, schema))
@@ -245,7 +246,9 @@ impl<'a> Binder<'a> {
                     let name = option.name.as_ref();
                     declared.index(Wanted::of_column(&definition.name, unique, name)?)
                 }
-                ColumnOption::ForeignKey(_) => return Err(unsupported("REFERENCES").at(at)),
+                ColumnOption::ForeignKey(key) => {
+                    declared.foreign_key(key, option.name.as_ref(), Some(&definition.name))
+                }
                 ColumnOption::Check(check) => {
                     declared.check(check, option.name.as_ref(), Some(&column.name))?
                 }

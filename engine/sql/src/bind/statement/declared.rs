@@ -5,6 +5,7 @@
 use crate::bind::binder::Binder;
 use crate::bind::names::{place, unsupported};
 use crate::bind::rule::Kind;
+use crate::bind::statement::foreign_key;
 use crate::bind::statement::index::Wanted;
 use crate::parse::position;
 use nacre_types::{
@@ -21,6 +22,7 @@ pub(crate) struct Declared<'a> {
     checks: Vec<Check<'a>>,
     /// Ids of generated columns and their expressions.
     generated: Vec<(u32, &'a ast::Expr)>,
+    foreign_keys: Vec<foreign_key::Wanted<'a>>,
 }
 
 /// A check to be added.
@@ -34,6 +36,16 @@ struct Check<'a> {
 impl<'a> Declared<'a> {
     pub fn index(&mut self, index: Wanted<'a>) {
         self.indexes.push(index);
+    }
+
+    /// Adds a foreign key; `column` is the column whose definition it is part of.
+    pub fn foreign_key(
+        &mut self,
+        key: &'a ast::ForeignKeyConstraint,
+        name: Option<&'a ast::Ident>,
+        column: Option<&'a ast::Ident>,
+    ) {
+        self.foreign_keys.push(foreign_key::Wanted { name, column, key });
     }
 
     /// Adds a check of a table; `column` names the column whose definition it is part of.
@@ -138,10 +150,10 @@ impl<'a> Binder<'a> {
         }
         for check in &declared.checks {
             let expression = self.declared_rule(check.condition, schema, Kind::Check)?;
-            let name = match check.name {
-                Some(name) => free_constraint(schema, name)?,
-                None => check_name(schema, check.column.as_deref()),
-            };
+            let name = free_name(schema, check.name, || match &check.column {
+                Some(column) => format!("{}_{column}_check", schema.name),
+                None => format!("{}_check", schema.name),
+            })?;
             schema.checks.push(CheckConstraint { name, expression });
         }
         if schema.checks.len() > limits::MAX_CHECKS {
@@ -150,36 +162,37 @@ impl<'a> Binder<'a> {
             return Err(Error::limit(message));
         }
         declared.indexes.iter().try_for_each(|index| index.apply(self, schema))?;
+        declared.foreign_keys.iter().try_for_each(|key| key.apply(self, schema))?;
         check_generated_keys(schema)
     }
 }
 
-/// Returns the name of a constraint, which must be free.
-fn free_constraint(schema: &TableSchema, name: &ast::Ident) -> Result<String> {
-    match is_taken(schema, &name.value) {
-        false => Ok(name.value.clone()),
-        true => Err(Error::already_exists(format!(
+/// Returns the name of a constraint, which must be free, or otherwise a free one like `base`.
+pub(super) fn free_name(
+    schema: &TableSchema,
+    given: Option<&ast::Ident>,
+    base: impl FnOnce() -> String,
+) -> Result<String> {
+    let is_taken = |name: &str| {
+        schema.check_by_name(name).is_some()
+            || schema.index_by_name(name).is_some()
+            || schema.foreign_key(name).is_some()
+    };
+    match given {
+        Some(name) if is_taken(&name.value) => Err(Error::already_exists(format!(
             "constraint {} of table {} already exists",
             name.value, schema.name
         ))
         .with_sqlstate("42710")
         .at(position(name.span.start))),
+        Some(name) => Ok(name.value.clone()),
+        None => {
+            let base = base();
+            let numbered = (1..).map(|number| format!("{base}{number}"));
+            let mut names = std::iter::once(base.clone()).chain(numbered);
+            Ok(names.find(|name| !is_taken(name)).unwrap_or(base))
+        }
     }
-}
-
-fn is_taken(schema: &TableSchema, name: &str) -> bool {
-    schema.check_by_name(name).is_some() || schema.index_by_name(name).is_some()
-}
-
-/// Returns a free name for a check.
-fn check_name(schema: &TableSchema, column: Option<&str>) -> String {
-    let base = match column {
-        Some(column) => format!("{}_{column}_check", schema.name),
-        None => format!("{}_check", schema.name),
-    };
-    let numbered = (1..).map(|number| format!("{base}{number}"));
-    let mut names = std::iter::once(base.clone()).chain(numbered);
-    names.find(|name| !is_taken(schema, name)).unwrap_or(base)
 }
 
 /// Fails if a generated column decides where a row is stored.

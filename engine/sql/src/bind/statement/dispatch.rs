@@ -25,6 +25,7 @@ impl<'a> Binder<'a> {
                 if_exists,
                 names,
                 temporary: false,
+                cascade,
                 ..
             } => {
                 if !if_exists {
@@ -32,7 +33,8 @@ impl<'a> Binder<'a> {
                 }
                 let names = names.iter().map(table_name).collect::<Result<Vec<_>>>()?;
                 let names = names.into_iter().map(|n| n.0).collect();
-                Ok(CatalogStatement::DropTable { names, if_exists: *if_exists }.into())
+                let (if_exists, cascade) = (*if_exists, *cascade);
+                Ok(CatalogStatement::DropTable { names, if_exists, cascade }.into())
             }
             S::CreateView(create) => self.create_view(create),
             S::Drop {

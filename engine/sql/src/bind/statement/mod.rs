@@ -8,6 +8,7 @@ pub(super) mod create_table;
 mod declared;
 pub(super) mod dispatch;
 pub(super) mod dml;
+mod foreign_key;
 pub(super) mod index;
 mod merge;
 pub(super) mod prepared;
