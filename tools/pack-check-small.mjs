@@ -50,7 +50,7 @@ const one: { id: number } | undefined = await kysely.selectFrom('t').selectAll()
 const t = pgTable('t', { id: integer() });
 const db = drizzle(database, { schema: { t } });
 const many: { id: number | null }[] = await db.query.t.findMany();
-await migrate(db, { migrationsFolder: './drizzle', skipForeignKeys: true });
+await migrate(db, { migrationsFolder: './drizzle' });
 await applyMigrations(db, []);
 const ids: readonly { id: number }[] = liveStore<{ id: number }>(database, 'select 1').getState().rows;
 const hook: boolean = useLiveQuery(database, 'select 1').loading;

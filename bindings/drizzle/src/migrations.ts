@@ -20,12 +20,9 @@ export interface MigrationFile {
 export interface MigrationConfig {
   /** @default '__drizzle_migrations' */
   migrationsTable?: string;
-  /** Leaves out statements that only add foreign keys, which Nacre does not support yet. */
-  skipForeignKeys?: boolean;
 }
 
 const BREAKPOINT = /-->\s*statement-breakpoint/;
-const ADDS_FOREIGN_KEY = /^ALTER TABLE \S+ ADD CONSTRAINT \S+ FOREIGN KEY\b/i;
 /** drizzle-kit writes it before `DROP TABLE`. Nacre has no such security that could be disabled. */
 const DOES_NOTHING = /^ALTER TABLE \S+ DISABLE ROW LEVEL SECURITY;?$/i;
 /** What drizzle-kit writes and Nacre spells otherwise, with the same meaning. */
@@ -43,13 +40,13 @@ const SPELLINGS: readonly [RegExp, string][] = [
 export async function applyMigrations(
   db: DrizzleDatabase<any> & { $client: Database },
   migrations: readonly MigrationFile[],
-  { migrationsTable = '__drizzle_migrations', skipForeignKeys = false }: MigrationConfig = {},
+  { migrationsTable = '__drizzle_migrations' }: MigrationConfig = {},
 ): Promise<void> {
   const applied = await Applied.open(db.$client, migrationsTable);
   for (const migration of [...migrations].sort((a, b) => a.when - b.when)) {
     const done = await applied.statementsOf(migration);
     for (const [i, statement] of [...statementsIn(migration).entries()].slice(done)) {
-      if (!(skipForeignKeys && ADDS_FOREIGN_KEY.test(statement)) && !DOES_NOTHING.test(statement)) {
+      if (!DOES_NOTHING.test(statement)) {
         await db.$client.exec(statement);
       }
       await applied.count(migration, i + 1);

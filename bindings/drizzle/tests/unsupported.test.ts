@@ -14,13 +14,6 @@ const ddl =
 
 const REFUSED: Refused[] = [
   [
-    'foreign keys',
-    'unsupported',
-    ddl(
-      'ALTER TABLE "book" ADD CONSTRAINT "book_author_fk" FOREIGN KEY ("author_id") REFERENCES "public"."author"("id") ON DELETE no action ON UPDATE no action;',
-    ),
-  ],
-  [
     'another type for a column',
     'unsupported',
     ddl('ALTER TABLE "book" ALTER COLUMN "title" SET DATA TYPE varchar(9);'),

@@ -242,3 +242,24 @@ test('errors are those of nacredb', async () => {
     kind: 'not_found',
   });
 });
+
+test('foreign keys: rows follow their parents, and refer to none that are missing', async () => {
+  const db = await withPets();
+  await db.schema
+    .createTable('visit')
+    .addColumn('id', 'integer', (column) => column.primaryKey())
+    .addColumn('pet', 'bigint', (column) => column.references('pet.id').onDelete('cascade'))
+    .addColumn('person', 'integer')
+    .addForeignKeyConstraint('visit_person', ['person'], 'person', ['id'], (key) =>
+      key.onDelete('set null').onUpdate('cascade'),
+    )
+    .execute();
+  const visits = db.withTables<{ visit: { id: number; pet: bigint; person: number | null } }>();
+  await visits.insertInto('visit').values({ id: 1, pet: 1n, person: 1 }).execute();
+  const missing = visits.insertInto('visit').values({ id: 2, pet: 99n, person: 1 }).execute();
+  await expect(missing).rejects.toMatchObject({ kind: 'constraint', sqlstate: '23503' });
+  await db.deleteFrom('person').where('id', '=', 1).execute();
+  expect(await visits.selectFrom('visit').select('person').execute()).toEqual([{ person: null }]);
+  await db.deleteFrom('pet').where('id', '=', 1n).execute();
+  expect(await visits.selectFrom('visit').selectAll().execute()).toEqual([]);
+});

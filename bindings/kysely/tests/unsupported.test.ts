@@ -9,15 +9,6 @@ type Refused = [what: string, kind: string, run: (db: Kysely<any>) => Promise<un
 
 const REFUSED: Refused[] = [
   [
-    'foreign keys',
-    'unsupported',
-    (db) =>
-      db.schema
-        .createTable('t')
-        .addColumn('pet', 'bigint', (column) => column.references('pet.id'))
-        .execute(),
-  ],
-  [
     'another type for a column',
     'unsupported',
     (db) =>

@@ -20,6 +20,7 @@ pub mod op;
 pub mod panics;
 pub mod plan;
 pub mod prepared;
+pub mod references;
 pub mod run;
 pub mod scheduler;
 pub mod session;

@@ -1,8 +1,10 @@
 //! `nacre-sim`: runs seeds of the simulation on all cores and reports failures; `nacre-sim
-//! isolation` checks histories of concurrent transactions; `nacre-sim tiers` runs the simulation of tiers.
+//! isolation` checks histories of concurrent transactions; `nacre-sim tiers` runs the simulation of tiers, `nacre-sim
+//! references` that of rows that refer to each other.
 
 use nacre_sim::coverage::Coverage;
-use nacre_sim::{panics, plan::plan, run::run, shrink::shrink};
+use nacre_sim::tiers::run::Outcome;
+use nacre_sim::{panics, plan::plan, references, run::run, shrink::shrink};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +12,8 @@ use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: nacre-sim [--seeds N] [--from N] [--jobs N] [--plant NAME] [--replay SEED] [--keep-going]
        nacre-sim isolation [--histories N] [--from N] [--plant NAME]
-       nacre-sim tiers [--seeds N] [--from N] [--plant NAME] [--replay SEED]";
+       nacre-sim tiers [--seeds N] [--from N] [--plant NAME] [--replay SEED]
+       nacre-sim references [--seeds N] [--from N] [--plant NAME] [--replay SEED]";
 
 /// The C library's allocator took a fifth of the time.
 #[global_allocator]
@@ -27,8 +30,12 @@ struct Settings {
     replay: Option<u64>,
     keep_going: bool,
     isolation: bool,
-    tiers: bool,
+    /// Another simulation than that of the disk.
+    other: Option<(&'static str, Simulation)>,
 }
+
+/// Runs a seed, and tells its story if asked.
+type Simulation = fn(u64, bool) -> Outcome;
 
 fn main() -> ExitCode {
     let settings = match settings() {
@@ -42,8 +49,8 @@ fn main() -> ExitCode {
     if settings.isolation {
         return isolation(&settings);
     }
-    if settings.tiers {
-        return tiers(&settings);
+    if let Some((name, simulation)) = settings.other {
+        return other(&settings, name, simulation);
     }
     if let Some(seed) = settings.replay {
         return replay(seed, settings.plant.as_deref());
@@ -61,17 +68,18 @@ fn settings() -> Result<Settings, String> {
         replay: None,
         keep_going: false,
         isolation: false,
-        tiers: false,
+        other: None,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--keep-going" => out.keep_going = true,
             "isolation" => out.isolation = true,
-            "tiers" => out.tiers = true,
+            "tiers" => out.other = Some(("tiers", nacre_sim::tiers::run::run)),
+            "references" => out.other = Some(("references", references::run)),
             _ => {}
         }
-        if matches!(argument.as_str(), "--keep-going" | "isolation" | "tiers") {
+        if matches!(argument.as_str(), "--keep-going" | "isolation" | "tiers" | "references") {
             continue;
         }
         let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
@@ -110,15 +118,14 @@ fn isolation(settings: &Settings) -> ExitCode {
     }
 }
 
-/// Runs seeds of the simulation of tiers, and tells the story of the first that fails.
-fn tiers(settings: &Settings) -> ExitCode {
-    use nacre_sim::tiers::run::{Outcome, run};
+/// Runs seeds of another simulation, and tells the story of the first that fails.
+fn other(settings: &Settings, name: &str, run: Simulation) -> ExitCode {
     let tell = |seed: u64, outcome: &Outcome| {
         outcome.story.iter().for_each(|line| println!("{line}"));
         let plant =
             settings.plant.as_deref().map_or(String::new(), |name| format!(" --plant {name}"));
         println!("seed {seed}: {:?}", outcome.failure);
-        println!("again: npm run sim -- tiers --replay {seed}{plant}");
+        println!("again: npm run sim -- {name} --replay {seed}{plant}");
     };
     if let Some(seed) = settings.replay {
         let outcome = run(seed, true);
@@ -154,7 +161,7 @@ fn tiers(settings: &Settings) -> ExitCode {
     }
     let failures = locked().len();
     println!(
-        "tiers: seeds={} failures={failures} {:?}",
+        "{name}: seeds={} failures={failures} {:?}",
         settings.seeds,
         counts.lock().map(|c| c.clone())
     );

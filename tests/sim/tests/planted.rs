@@ -5,7 +5,7 @@
 
 use nacre_sim::isolation::check::{Level, check};
 use nacre_sim::isolation::{simulated, work::Kind};
-use nacre_sim::{panics, plan::plan, plant, run::run, tiers};
+use nacre_sim::{panics, plan::plan, plant, references, run::run, tiers};
 
 /// Seeds within which each bug must be found, as many as `--plant` tries.
 const SEEDS: u64 = 1_000;
@@ -73,6 +73,10 @@ fn every_planted_bug_is_found() {
         println!("{bug}: seed {found:?}");
         missed.extend(found.is_none().then_some(bug));
     }
+    plant("fk-race").unwrap();
+    let found = (1..=SEEDS).find(|seed| references::run(*seed, false).failure.is_some());
+    println!("fk-race: seed {found:?}");
+    missed.extend(found.is_none().then_some("fk-race"));
     for (bug, kind, level, names) in [
         (
             "lost-update",
