@@ -28,6 +28,23 @@ async function two(place: Place): Promise<Database> {
 }
 
 describe.each(places)('a live query in $name', (place) => {
+  test('runs again when rows follow the keys of another table', async () => {
+    const db = await two(place);
+    await db.exec('create table note (id int primary key, t int references t on delete cascade)');
+    await db.exec('insert into note values (1, 1), (2, 2), (3, 2)');
+    const counts: number[] = [];
+    await db.live.query<{ n: bigint }>('select count(*) as n from note', [], ({ rows }) => {
+      counts.push(Number(rows[0]!.n));
+    });
+    await db.query('delete from t where id = 2');
+    await settled();
+    await db.transaction(async (tx) => {
+      await tx.query('delete from t where id = ?', [1]);
+    });
+    await settled();
+    expect(counts).toEqual([3, 1, 0]);
+  });
+
   test('runs again after each kind of commit that changed its table', async () => {
     const db = await two(place);
     const { counts } = await counted(db);

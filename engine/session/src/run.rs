@@ -2,6 +2,7 @@
 
 use crate::aside::Aside;
 use crate::binding::Invocation;
+use crate::boxed::Boxed;
 use crate::catalog_change;
 use crate::catalog_in_transaction;
 use crate::control;
@@ -44,7 +45,16 @@ async fn in_own_transaction(
 }
 
 /// Changes the catalog in an open transaction, and checks the rows of a table for new foreign keys.
-async fn in_transaction(
+fn in_transaction<'a>(
+    statement: &'a CatalogStatement,
+    engine: &'a Engine,
+    open: &'a mut Transaction,
+    settings: &'a Settings,
+) -> Boxed<'a, StatementResult> {
+    Box::pin(run_in_transaction(statement, engine, open, settings))
+}
+
+async fn run_in_transaction(
     statement: &CatalogStatement,
     engine: &Engine,
     open: &mut Transaction,
@@ -57,7 +67,7 @@ async fn in_transaction(
     {
         let (aside, cancelled) = (Aside::new(engine, settings), || settings.is_cancelled());
         let execution = aside.execution(engine, settings, &cancelled);
-        let verified = Box::pin(references::verify(open, table, &execution)).await;
+        let verified = references::verify(open, table, &execution).await;
         if verified.is_err() {
             open.rollback_to(savepoint);
         }

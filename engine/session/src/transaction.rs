@@ -109,7 +109,7 @@ impl OpenTransaction {
                 let aside = Aside::new(engine, settings);
                 let cancelled = || settings.is_cancelled();
                 let execution = aside.execution(engine, settings, &cancelled);
-                Box::pin(references::check_deferred(&mut transaction, &execution)).await?;
+                references::check_deferred(&mut transaction, &execution).await?;
             }
             engine.fetching(|| transaction.verify_changed()).await?;
             let changes_catalog = transaction.changes_catalog();

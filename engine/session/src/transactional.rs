@@ -433,8 +433,7 @@ async fn attempt_plans<'a>(
     let mut executed =
         statement::run(&mut begun.transaction, means.work.statement, &execution).await;
     if executed.is_ok() && begun.touches_references() {
-        let enforced = Box::pin(begun.enforce_references(&execution)).await;
-        executed = enforced.and(executed);
+        executed = begun.enforce_references(&execution).await.and(executed);
     }
     drop(slot.take());
     let executed = executed.map(|result| StatementResult {

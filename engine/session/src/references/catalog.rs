@@ -3,6 +3,7 @@
 
 use super::check::check_parents;
 use super::key::Reference;
+use crate::boxed::Boxed;
 use crate::execution::Execution;
 use nacre_sql::CatalogStatement;
 use nacre_table::{Table, Transaction};
@@ -62,19 +63,21 @@ pub(crate) fn altered(
 }
 
 /// Checks the rows of a table for the foreign keys that it did not have before.
-pub(crate) async fn verify(
-    transaction: &Transaction,
-    before: &TableSchema,
-    execution: &Execution<'_>,
-) -> Result<()> {
-    let Some(table) = transaction.table_by_id(before.id) else { return Ok(()) };
-    for reference in Reference::of_child(transaction, &table)? {
-        if !before.foreign_keys.contains(&reference.key) {
-            let keys = reference.all(transaction, execution).await?;
-            check_parents(transaction, &reference, &keys, execution).await?;
+pub(crate) fn verify<'a>(
+    transaction: &'a Transaction,
+    before: &'a TableSchema,
+    execution: &'a Execution<'_>,
+) -> Boxed<'a, ()> {
+    Box::pin(async move {
+        let Some(table) = transaction.table_by_id(before.id) else { return Ok(()) };
+        for reference in Reference::of_child(transaction, &table)? {
+            if !before.foreign_keys.contains(&reference.key) {
+                let keys = reference.all(transaction, execution).await?;
+                check_parents(transaction, &reference, &keys, execution).await?;
+            }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Drops tables. Those that others refer to are dropped with the foreign keys of the others, or not.
@@ -89,12 +92,7 @@ pub(crate) fn drop_tables(
         for child in schema.referenced_by.iter().filter(|id| !is_dropped(id)) {
             let Some(child) = transaction.table_by_id(*child) else { continue };
             if !cascade {
-                let (child, table) = (&child.schema().name, &schema.name);
-                let message = format!("table {child} has a FOREIGN KEY that refers to {table}");
-                return Err(Error::constraint(message)
-                    .with_sqlstate("2BP01")
-                    .with_table(table.clone())
-                    .with_hint("drop it first, or use CASCADE"));
+                return Err(referred(&child, schema, "2BP01", "drop it first, or use CASCADE"));
             }
             let mut changed = (**child.schema()).clone();
             changed.foreign_keys.retain(|key| key.parent != schema.id);
@@ -117,15 +115,18 @@ pub(crate) fn truncated(transaction: &Transaction, tables: &[Arc<TableSchema>]) 
         let is_emptied = |id: &TableId| tables.iter().any(|table| table.id == *id);
         let mut others = schema.referenced_by.iter().filter(|id| !is_emptied(id));
         if let Some(child) = others.find_map(|id| transaction.table_by_id(*id)) {
-            let (child, table) = (&child.schema().name, &schema.name);
-            let message = format!("table {child} has a FOREIGN KEY that refers to {table}");
-            return Err(Error::constraint(message)
-                .with_sqlstate("0A000")
-                .with_table(table.clone())
-                .with_hint("truncate both, or DELETE"));
+            return Err(referred(&child, schema, "0A000", "truncate both, or DELETE"));
         }
     }
     Ok(())
+}
+
+fn referred(child: &Table, schema: &TableSchema, sqlstate: &'static str, hint: &str) -> Error {
+    let (child, table) = (&child.schema().name, &schema.name);
+    Error::constraint(format!("table {child} has a FOREIGN KEY that refers to {table}"))
+        .with_sqlstate(sqlstate)
+        .with_table(table.clone())
+        .with_hint(hint)
 }
 
 fn link(transaction: &mut Transaction, before: &TableSchema, after: &TableSchema) -> Result<()> {

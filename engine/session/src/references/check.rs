@@ -1,52 +1,55 @@
 //! Checks that rows refer to rows that are there.
 
 use super::When;
-use super::key::{Keys, Reference};
+use super::key::{Keys, Reference, reserved};
+use crate::boxed::Boxed;
 use crate::execution::Execution;
 use nacre_table::{Savepoint, Table, Transaction};
 use nacre_types::{Error, ReferentialAction, Result};
+use std::future::ready;
 use std::sync::Arc;
 
 /// Checks what was written since a savepoint. Locks the keys of all foreign keys, except at a commit, when they
 /// are locked already.
-pub(super) async fn check(
-    transaction: &mut Transaction,
+pub(super) fn check<'a>(
+    transaction: &'a mut Transaction,
     since: Savepoint,
     when: When,
-    execution: &Execution<'_>,
-) -> Result<()> {
-    for table in transaction.referring_tables(since) {
-        for reference in Reference::of_child(transaction, &table)? {
-            let keys = added(transaction, since, &reference, execution).await?;
-            if keys.is_empty() {
-                continue;
-            }
-            lock(transaction, &reference, &keys, false, when)?;
-            if is_due(reference.key.is_deferred, when) {
-                check_parents(transaction, &reference, &keys, execution).await?;
+    execution: &'a Execution<'_>,
+) -> Boxed<'a, ()> {
+    Box::pin(async move {
+        for table in transaction.referring_tables(since) {
+            let own = Reference::of_child(transaction, &table)?.into_iter();
+            let others = Reference::of_parent(transaction, &table)?.into_iter();
+            let own = own.map(|reference| (reference, false));
+            for (reference, is_parent) in own.chain(others.map(|reference| (reference, true))) {
+                let keys = keys(transaction, since, &reference, is_parent, execution).await?;
+                if keys.is_empty() {
+                    continue;
+                }
+                let _held = reserved(&keys, transaction, execution)?;
+                if when != When::Commit {
+                    let locked = keys.iter().map(|key| reference.locked(key)).collect();
+                    transaction.lock_references(&reference.parent, locked, is_parent)?;
+                }
+                let is_late = !is_parent || reference.key.on_delete != ReferentialAction::Restrict;
+                if is_due(reference.key.is_deferred && is_late, when) {
+                    match is_parent {
+                        true => check_children(transaction, &reference, &keys, execution).await?,
+                        false => check_parents(transaction, &reference, &keys, execution).await?,
+                    }
+                }
             }
         }
-        for reference in Reference::of_parent(transaction, &table)? {
-            let keys = gone(transaction, since, &reference, execution).await?;
-            if keys.is_empty() {
-                continue;
-            }
-            lock(transaction, &reference, &keys, true, when)?;
-            let is_deferred =
-                reference.key.is_deferred && reference.key.on_delete != ReferentialAction::Restrict;
-            if is_due(is_deferred, when) {
-                check_children(transaction, &reference, &keys, execution).await?;
-            }
-        }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Checks the deferred foreign keys of all that a transaction has written.
-pub(crate) async fn check_deferred(
-    transaction: &mut Transaction,
-    execution: &Execution<'_>,
-) -> Result<()> {
+pub(crate) fn check_deferred<'a>(
+    transaction: &'a mut Transaction,
+    execution: &'a Execution<'_>,
+) -> Boxed<'a, ()> {
     let beginning = Savepoint::default();
     let has_deferred = |table: &Arc<Table>| {
         let referred = table.schema().referenced_by.iter();
@@ -54,10 +57,10 @@ pub(crate) async fn check_deferred(
         let mut tables = others.chain([table.clone()]);
         tables.any(|table| table.schema().foreign_keys.iter().any(|key| key.is_deferred))
     };
-    if !transaction.referring_tables(beginning).iter().any(has_deferred) {
-        return Ok(());
+    match transaction.referring_tables(beginning).iter().any(has_deferred) {
+        true => check(transaction, beginning, When::Commit, execution),
+        false => Box::pin(ready(Ok(()))),
     }
-    check(transaction, beginning, When::Commit, execution).await
 }
 
 fn is_due(is_deferred: bool, when: When) -> bool {
@@ -68,54 +71,40 @@ fn is_due(is_deferred: bool, when: When) -> bool {
     }
 }
 
-fn lock(
-    transaction: &mut Transaction,
-    reference: &Reference,
-    keys: &Keys,
-    is_alone: bool,
-    when: When,
-) -> Result<()> {
-    if when == When::Commit {
-        return Ok(());
-    }
-    let keys = keys.iter().map(|key| reference.locked(key)).collect();
-    transaction.lock_references(&reference.parent, keys, is_alone)
-}
-
-/// The keys that new and changed rows refer to, and that no row before the change did.
-async fn added(
+/// The keys that rows of the child refer to now and did not before, or those that rows of the parent had and that
+/// none has any more.
+async fn keys(
     transaction: &Transaction,
     since: Savepoint,
     reference: &Reference,
+    is_parent: bool,
     execution: &Execution<'_>,
 ) -> Result<Keys> {
-    let followed = [reference.followed()];
+    let followed = [match is_parent {
+        true => reference.followed_parent(),
+        false => reference.followed(),
+    }];
     let changes = execution.waits().call(|| transaction.key_changes(since, &followed)).await?;
-    let keys = changes.into_iter().flat_map(|changes| {
-        let committed = changes.committed;
-        changes.added.into_iter().filter(move |key| !committed.contains(key))
-    });
-    Ok(keys.collect())
-}
-
-/// The keys that rows of the parent had and that none has any more.
-async fn gone(
-    transaction: &Transaction,
-    since: Savepoint,
-    reference: &Reference,
-    execution: &Execution<'_>,
-) -> Result<Keys> {
-    let followed = [reference.followed_parent()];
-    let changes = execution.waits().call(|| transaction.key_changes(since, &followed)).await?;
-    let keys = changes.into_iter().flat_map(|changes| {
-        let added = changes.added;
-        changes.removed.into_iter().filter(move |key| !added.contains(key))
-    });
-    Ok(keys.collect())
+    let Some(changes) = changes.into_iter().next() else { return Ok(Keys::default()) };
+    let (mut keys, others) = match is_parent {
+        true => (changes.removed, changes.added),
+        false => (changes.added, changes.committed),
+    };
+    keys.retain(|key| !others.contains(key));
+    Ok(keys)
 }
 
 /// Fails if a key has no row.
-pub(super) async fn check_parents(
+pub(super) fn check_parents<'a>(
+    transaction: &'a Transaction,
+    reference: &'a Reference,
+    keys: &'a Keys,
+    execution: &'a Execution<'_>,
+) -> Boxed<'a, ()> {
+    Box::pin(parents_checked(transaction, reference, keys, execution))
+}
+
+async fn parents_checked(
     transaction: &Transaction,
     reference: &Reference,
     keys: &Keys,

@@ -1,13 +1,15 @@
 //! A foreign key with the tables that it connects, and the rows that have or refer to given keys.
 
+use crate::boxed::Boxed;
 use crate::execution::Execution;
 use crate::statement::{HeldTargets, LocatedRows, locate};
 use nacre_column::Batch;
 use nacre_exec::build;
-use nacre_sql::expr::{BinaryOp, ExprKind};
+use nacre_operator::Reservation;
+use nacre_sql::expr::ExprKind;
 use nacre_sql::{Expr, Plan};
 use nacre_table::{FollowedKey, Table, Transaction};
-use nacre_types::hash::{Map, Set};
+use nacre_types::hash::Set;
 use nacre_types::{
     DataType, Error, ForeignKey, Result, TableId, TableSchema, Value, key, reference_type,
 };
@@ -17,6 +19,9 @@ use std::sync::Arc;
 const AT_ONCE: usize = 1 << 16;
 /// Keys that are looked up one by one.
 const FEW: usize = 64;
+
+/// Estimated bytes of a key beside its values: in the sets that have it while rows are looked for, and as a lock.
+const KEY_BYTES: usize = 160;
 
 /// A foreign key, and the tables that it connects.
 #[derive(Clone)]
@@ -34,6 +39,20 @@ pub(super) struct Reference {
 
 /// Encoded values of keys.
 pub(super) type Keys = Set<Vec<u8>>;
+
+/// Counts keys in the memory of statements, until the reservation is dropped.
+///
+/// Errors: `limit` if they exceed the statement's memory.
+pub(super) fn reserved(
+    keys: &Keys,
+    transaction: &Transaction,
+    execution: &Execution<'_>,
+) -> Result<Reservation> {
+    let mut held = Reservation::default();
+    let bytes = keys.iter().map(|key| key.len() + KEY_BYTES).sum();
+    execution.context(transaction).reserve(&mut held, "the keys of rows", bytes)?;
+    Ok(held)
+}
 
 impl Reference {
     pub fn new(child: Arc<Table>, parent: Arc<Table>, key: &ForeignKey) -> Result<Reference> {
@@ -136,12 +155,12 @@ impl Reference {
             return Ok(missing);
         }
         missing.clone_from(keys);
-        let columns = &self.parent_columns;
-        let found = |key: Vec<u8>| {
+        let mut found = |key: Vec<u8>| {
             missing.remove(&key);
             true
         };
-        self.scan(&self.parent, columns, keys, (transaction, execution), found).await?;
+        let means = (transaction, execution);
+        self.scan(&self.parent, &self.parent_columns, Some(keys), means, &mut found).await?;
         Ok(missing)
     }
 
@@ -180,59 +199,62 @@ impl Reference {
         execution: &Execution<'_>,
     ) -> Result<(u64, Option<Vec<u8>>)> {
         let (mut rows, mut first) = (0, None);
-        let found = |key: Vec<u8>| {
+        let mut found = |key: Vec<u8>| {
             first.get_or_insert(key);
             rows += 1;
             rows < most
         };
-        self.scan(&self.child, &self.columns, keys, (transaction, execution), found).await?;
+        let means = (transaction, execution);
+        self.scan(&self.child, &self.columns, Some(keys), means, &mut found).await?;
         Ok((rows, first))
     }
 
-    /// Calls `found` with the keys of rows of a table, of some keys, until it answers `false`.
-    async fn scan(
-        &self,
-        table: &Table,
-        columns: &[usize],
-        keys: &Keys,
-        (transaction, execution): (&Transaction, &Execution<'_>),
-        mut found: impl FnMut(Vec<u8>) -> bool,
-    ) -> Result<()> {
-        let context = execution.context(transaction);
-        let all: Vec<usize> = (0..columns.len()).collect();
-        for keys in in_parts(keys) {
-            let filters = self.filters(table.schema(), (&all, columns), &keys)?;
-            let plan = scan_of(table.schema(), columns.to_vec(), filters);
-            let mut waits = execution.waits();
-            let mut operator = waits.call(|| build(&plan, &context)).await?;
-            while let Some(batch) = waits.next(&mut *operator, &context).await? {
-                let batch = batch.compact();
-                for row in 0..batch.rows {
-                    let key = self.encode(&batch.row(row), &all)?;
-                    if let Some(key) = key.filter(|key| keys.contains(key))
-                        && !found(key)
-                    {
-                        return Ok(());
+    /// Calls `found` with the keys of rows of a table, of some keys, or of all, until it answers `false`.
+    fn scan<'a>(
+        &'a self,
+        table: &'a Table,
+        columns: &'a [usize],
+        keys: Option<&'a Keys>,
+        (transaction, execution): (&'a Transaction, &'a Execution<'_>),
+        found: &'a mut dyn FnMut(Vec<u8>) -> bool,
+    ) -> Boxed<'a, ()> {
+        Box::pin(async move {
+            let context = execution.context(transaction);
+            let all: Vec<usize> = (0..columns.len()).collect();
+            for keys in in_parts(keys) {
+                let filters = match &keys {
+                    Some(keys) => self.filters(table.schema(), (&all, columns), keys)?,
+                    None => Vec::new(),
+                };
+                let plan = Plan::filtered_scan(table.schema().clone(), columns.to_vec(), filters);
+                let mut waits = execution.waits();
+                let mut operator = waits.call(|| build(&plan, &context)).await?;
+                while let Some(batch) = waits.next(&mut *operator, &context).await? {
+                    let batch = batch.compact();
+                    for row in 0..batch.rows {
+                        let key = self.encode(&batch.row(row), &all)?;
+                        if let Some(key) = key
+                            && keys.as_ref().is_none_or(|keys| keys.contains(&key))
+                            && !found(key)
+                        {
+                            return Ok(());
+                        }
                     }
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Every key that rows of the child refer to.
     pub async fn all(&self, transaction: &Transaction, execution: &Execution<'_>) -> Result<Keys> {
-        let context = execution.context(transaction);
-        let plan = scan_of(self.child.schema(), self.columns.clone(), Vec::new());
-        let columns: Vec<usize> = (0..self.columns.len()).collect();
-        let (mut waits, mut keys) = (execution.waits(), Keys::default());
-        let mut operator = waits.call(|| build(&plan, &context)).await?;
-        while let Some(batch) = waits.next(&mut *operator, &context).await? {
-            let batch = batch.compact();
-            for row in 0..batch.rows {
-                keys.extend(self.encode(&batch.row(row), &columns)?);
-            }
-        }
+        let mut keys = Keys::default();
+        let mut found = |key: Vec<u8>| {
+            keys.insert(key);
+            true
+        };
+        let means = (transaction, execution);
+        self.scan(&self.child, &self.columns, None, means, &mut found).await?;
         Ok(keys)
     }
 
@@ -246,10 +268,11 @@ impl Reference {
         let context = execution.context(transaction);
         let mut all = Vec::new();
         let width = self.child.schema().columns.len();
-        for keys in in_parts(keys) {
+        for keys in in_parts(Some(keys)).into_iter().flatten() {
             let filters =
                 self.filters(self.child.schema(), (&self.columns, &self.columns), &keys)?;
-            let plan = scan_of(self.child.schema(), (0..width).collect(), filters);
+            let schema = self.child.schema().clone();
+            let plan = Plan::filtered_scan(schema, (0..width).collect(), filters);
             let mut found: HeldTargets = locate(&plan, &context, execution.waits()).await?;
             for LocatedRows { rows, locators } in found.take() {
                 let rows = rows.compact();
@@ -277,57 +300,51 @@ impl Reference {
         (places, columns): (&[usize], &[usize]),
         keys: &Keys,
     ) -> Result<Vec<Expr>> {
-        let rows = keys.iter().map(|key| self.decode(key)).collect::<Result<Vec<_>>>()?;
-        let condition = |n: usize, values: Map<Vec<u8>, Value>| {
-            let data_type = schema.columns[columns[n]].data_type;
-            let column = Expr::column(places[n], data_type);
-            let literal = |value| Expr::literal(value, data_type);
-            let mut list: Vec<Expr> = values.into_values().map(literal).collect();
-            let kind = match list.pop() {
-                Some(only) if list.is_empty() => ExprKind::Binary {
-                    op: BinaryOp::Equal,
-                    left: Box::new(column),
-                    right: Box::new(only),
-                },
-                last => {
-                    list.extend(last);
-                    ExprKind::InList { arg: Box::new(column), list, negated: false }
-                }
-            };
-            Expr { kind, data_type: DataType::Boolean }
-        };
-        let mut of_columns = Vec::with_capacity(columns.len());
+        let mut conditions = Vec::with_capacity(columns.len());
+        let mut most = 0;
         for (n, data_type) in self.types.iter().enumerate() {
-            let mut values: Map<Vec<u8>, Value> = Map::default();
-            for row in &rows {
+            // Each value once, encoded.
+            let mut values = Keys::default();
+            for key in keys {
                 let mut encoded = Vec::new();
-                key::append(&mut encoded, *data_type, &row[n])?;
-                values.insert(encoded, row[n].clone());
+                key::append(&mut encoded, *data_type, &self.decode(key)?[n])?;
+                values.insert(encoded);
             }
-            of_columns.push((n, values));
-        }
-        if rows.len() > 1 {
+            let of = schema.columns[columns[n]].data_type;
+            let literal = |value: &Vec<u8>| {
+                let value = key::decode(value, &[*data_type])?.pop().unwrap_or(Value::Null);
+                Ok(Expr::literal(value, of))
+            };
+            let list = values.iter().map(literal).collect::<Result<Vec<_>>>()?;
             // The column with the most values says most; all of them together would be looked up in each
             // combination.
-            of_columns.sort_by_key(|(_, values)| std::cmp::Reverse(values.len()));
-            of_columns.truncate(1);
+            if keys.len() > 1 && list.len() <= most {
+                continue;
+            }
+            if keys.len() > 1 {
+                conditions.clear();
+            }
+            most = list.len();
+            let arg = Box::new(Expr::column(places[n], of));
+            let kind = ExprKind::InList { arg, list, negated: false };
+            conditions.push(Expr { kind, data_type: DataType::Boolean });
         }
-        Ok(of_columns.into_iter().map(|(n, values)| condition(n, values)).collect())
+        Ok(conditions)
     }
 }
 
-fn scan_of(schema: &Arc<TableSchema>, projection: Vec<usize>, filters: Vec<Expr>) -> Plan {
-    Plan::filtered_scan(schema.clone(), projection, filters)
-}
-
-/// Keys in parts that are looked for together, in their order.
-fn in_parts(keys: &Keys) -> Vec<Keys> {
-    if keys.len() <= AT_ONCE {
-        return vec![keys.clone()];
+/// Keys in parts that are looked for together, in their order; `None` for all there are.
+fn in_parts(keys: Option<&Keys>) -> Vec<Option<Keys>> {
+    match keys {
+        None => vec![None],
+        Some(keys) if keys.len() <= AT_ONCE => vec![Some(keys.clone())],
+        Some(keys) => {
+            let mut sorted: Vec<&Vec<u8>> = keys.iter().collect();
+            sorted.sort_unstable();
+            let part = |part: &[&Vec<u8>]| Some(part.iter().copied().cloned().collect());
+            sorted.chunks(AT_ONCE).map(part).collect()
+        }
     }
-    let mut sorted: Vec<&Vec<u8>> = keys.iter().collect();
-    sorted.sort_unstable();
-    sorted.chunks(AT_ONCE).map(|part| part.iter().copied().cloned().collect()).collect()
 }
 
 fn gone(table: &Table, other: TableId) -> Error {

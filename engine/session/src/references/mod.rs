@@ -17,9 +17,10 @@ mod key;
 pub(crate) use catalog::{altered, created, drop_tables, is_concerned, truncated, verify};
 pub(crate) use check::check_deferred;
 
+use crate::boxed::Boxed;
 use crate::execution::Execution;
 use nacre_table::{Savepoint, Transaction};
-use nacre_types::{Result, TableId};
+use nacre_types::TableId;
 
 /// When foreign keys are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,28 +34,28 @@ pub(crate) enum When {
 }
 
 /// Lets rows follow the keys that a statement has changed since a savepoint, and checks what it leaves. Returns
-/// the tables that were written besides.
+/// the tables that were written besides, some of them several times.
 ///
 /// Errors: `constraint`; `conflict`; `lock_timeout` with a blocker.
-pub(crate) async fn enforce(
-    transaction: &mut Transaction,
+pub(crate) fn enforce<'a>(
+    transaction: &'a mut Transaction,
     start: Savepoint,
     when: When,
-    execution: &Execution<'_>,
-) -> Result<Vec<TableId>> {
-    let (mut from, mut followed) = (start, Vec::new());
-    while transaction.touches_references(from) {
-        let round = from;
-        from = transaction.savepoint();
-        let tables = cascade::follow(transaction, round, execution).await?;
-        if tables.is_empty() {
-            break;
+    execution: &'a Execution<'_>,
+) -> Boxed<'a, Vec<TableId>> {
+    Box::pin(async move {
+        let (mut from, mut followed) = (start, Vec::new());
+        while transaction.touches_references(from) {
+            let round = from;
+            from = transaction.savepoint();
+            let tables = cascade::follow(transaction, round, execution).await?;
+            if tables.is_empty() {
+                break;
+            }
+            followed.extend(tables);
+            execution.end_step().await?;
         }
-        followed.extend(tables);
-        execution.end_step().await?;
-    }
-    check::check(transaction, start, when, execution).await?;
-    followed.sort_unstable();
-    followed.dedup();
-    Ok(followed)
+        check::check(transaction, start, when, execution).await?;
+        Ok(followed)
+    })
 }

@@ -56,7 +56,7 @@ pub(crate) async fn run(
             match columns {
                 Some(columns) => {
                     let mut update = Update::new(transaction, table, columns.clone(), execution)?;
-                    let note = |old: &Batch, new: &Batch| update.note(old, new);
+                    let note = &mut |old: &Batch, new: &Batch| update.note(old, new);
                     let mut changes = change.rows(&found, &matched, &context, returned, note)?;
                     drop((found, matched));
                     for change in changes.take() {
@@ -67,7 +67,7 @@ pub(crate) async fn run(
                 None => {
                     let mut targets = TargetRows::default();
                     let mut changes =
-                        change.rows(&found, &matched, &context, returned, |_, _| ())?;
+                        change.rows(&found, &matched, &context, returned, &mut |_, _| ())?;
                     drop((found, matched));
                     for LocatedRows { locators, .. } in changes.take() {
                         targets.add(locators, &context)?;
@@ -105,7 +105,7 @@ impl Change<'_> {
         matched: &[Batch],
         context: &Context<'_>,
         mut returned: Option<&mut HeldRows>,
-        mut note: impl FnMut(&Batch, &Batch),
+        note: &mut dyn FnMut(&Batch, &Batch),
     ) -> Result<HeldTargets> {
         let mut picks: Vec<Pick> = Vec::new();
         let mut held = Reservation::default();
