@@ -5,6 +5,7 @@
 //! Cutting rows out of a text ([`literal_rows`]) never changes a result; errors are of the whole text.
 
 mod alter;
+mod create_table;
 mod dialect;
 mod errors;
 mod keyword_names;

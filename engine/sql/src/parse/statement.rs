@@ -5,6 +5,7 @@
 //! so that the error says what is not supported.
 
 use super::alter::alter_table;
+use super::create_table::create_table;
 use super::merge::merge;
 use super::refusal::{Parse, Refusal, is_word, keyword, upper};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -281,9 +282,9 @@ fn create(parser: &mut Parser) -> Parse<Statement> {
     let volatile = parser.parse_keyword(Keyword::VOLATILE);
     let unlogged = parser.parse_keyword(Keyword::UNLOGGED);
     if parser.parse_keyword(Keyword::TABLE) {
-        let table = parser
-            .parse_create_table(or_replace, temporary, unlogged, global, transient, volatile, None);
-        return Ok(table?.into());
+        let table = create_table(parser)?.or_replace(or_replace).temporary(temporary);
+        let table = table.unlogged(unlogged).global(global).transient(transient).volatile(volatile);
+        return Ok(table.build().into());
     }
     match keyword(&parser.peek_token_ref().token) {
         Keyword::VIEW | Keyword::MATERIALIZED | Keyword::SECURE => {
