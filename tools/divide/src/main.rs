@@ -61,7 +61,11 @@ fn divide(module: &str, needed: &str, first: &str, more: &str) -> Result<()> {
         .lines()
         .map(str::parse)
         .collect::<std::result::Result<_, _>>()?;
-    let divided = divide::divide(&Parsed::new(&bytes)?, &needed)?;
+    let parsed = Parsed::new(&bytes)?;
+    let mut all = needed.into_iter().collect();
+    plan::take_small(&parsed, plan::SMALL, &mut all)?;
+    let needed: Vec<u32> = all.into_iter().collect();
+    let divided = divide::divide(&parsed, &needed)?;
     fs::write(first, divided.first)?;
     fs::write(more, divided.more)?;
     Ok(())

@@ -7,6 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The import that loads the second module.
 pub const LOADS_MORE: &str = "loadMore";
 
+/// Bytes up to which a function is small. Measured: 40 make both modules 2.2 KB smaller with Brotli, 100 3.2, 250 4.0,
+/// and the first one 6, 17 and 39 KB larger.
+pub const SMALL: usize = 128;
+
 /// Where each function is.
 pub struct Plan {
     /// Functions with a body in the first module, ascending.
@@ -74,6 +78,32 @@ impl Plan {
         let mut shared: Vec<u32> = calls.keys().copied().collect();
         shared.sort_by_key(|function| Reverse(calls[function]));
         Ok(Plan { needed, rest, stubs, shared, loads_more, places })
+    }
+}
+
+/// Adds small functions to those that are needed, if the first module would have stubs of them, and none of
+/// what they call: beside functions like them they compress better than stubs.
+pub fn take_small(parsed: &Parsed<'_>, small: usize, needed: &mut BTreeSet<u32>) -> Result<()> {
+    let imported = parsed.imported();
+    loop {
+        let is_rest = |function: &u32| *function >= imported && !needed.contains(function);
+        let mut stubs: BTreeSet<u32> =
+            parsed.places()?.into_iter().map(|(_, f)| f).filter(is_rest).collect();
+        for function in needed.iter() {
+            stubs.extend(parsed.calls(*function)?.into_iter().filter(is_rest));
+        }
+        let mut taken = Vec::new();
+        for function in &stubs {
+            let range = parsed.body(*function).range();
+            let known = |called: &u32| !is_rest(called) || stubs.contains(called);
+            if range.end - range.start <= small && parsed.calls(*function)?.iter().all(known) {
+                taken.push(*function);
+            }
+        }
+        if taken.is_empty() {
+            return Ok(());
+        }
+        needed.extend(taken);
     }
 }
 

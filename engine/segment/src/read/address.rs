@@ -1,6 +1,6 @@
 //! Where blocks lie in a file, and which of them are read together.
 
-use crate::footer::ALIGNMENT;
+use nacre_format::footer::ALIGNMENT;
 
 /// Maximum length of a range of neighbouring blocks read at once, in bytes.
 const RUN_BYTES: u64 = 8 << 20;

@@ -3,9 +3,9 @@
 
 use super::cache::{Pages, Purpose};
 use super::opened::Opened;
-use crate::document::Source;
 use nacre_column::block::Block;
 use nacre_column::{Form, Scalar, Vector};
+use nacre_format::document::Source;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result};
 use std::cell::{Cell, RefCell};

@@ -4,10 +4,10 @@
 use super::address::BlockAddress;
 use super::document_source::{Cached, Decoded, Loaded};
 use super::opened::{DOCUMENT_ONE_IN, Opened};
-use crate::column::PathMeta;
-use crate::document::{Kind, Schema, Source, Step, assemble};
-use crate::footer::{DocumentEntry, PartOf};
 use nacre_column::{Scalar, Vector, VectorBuilder};
+use nacre_format::column::PathMeta;
+use nacre_format::document::{Kind, Schema, Source, Step, assemble};
+use nacre_format::footer::{DocumentEntry, PartOf};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{DataType, Error, Result, Value};
 use std::cmp::Ordering;

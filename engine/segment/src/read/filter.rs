@@ -1,8 +1,8 @@
 //! Tests whether a key may be in a segment.
 
 use super::opened::Opened;
-use crate::filter::bits;
 use nacre_column::Scalar;
+use nacre_format::filter::bits;
 use nacre_types::{Error, Result};
 
 impl Opened {

@@ -1,6 +1,6 @@
 //! Reads the footer of a file; magic, version, trailer and checksum are checked first.
 
-use crate::footer::{self, Footer, MAGIC, TRAILER_BYTES, version_of};
+use nacre_format::footer::{self, Footer, MAGIC, TRAILER_BYTES, version_of};
 use nacre_host::{LocalFile, ReadRange, waits};
 use nacre_types::bytes::Reader;
 use nacre_types::checksum::checksum;

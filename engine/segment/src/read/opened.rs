@@ -6,12 +6,12 @@
 use super::address::{BlockAddress, coalesced};
 use super::cache::{BlockCache, Page, Purpose, SLOT_BYTES, Slots, Weigh};
 use super::open::{FooterRead, read_footer};
-use crate::column::{ColumnMeta, Zone};
-use crate::footer::{self, ColumnEntry, Footer, FooterHead, block_rows};
-use crate::identity::{Identity, Known};
 use nacre_column::Scalar;
 use nacre_column::kernel::{self, Pattern, Predicate};
 use nacre_column::{Bitmap, Values, Vector};
+use nacre_format::column::{ColumnMeta, Zone};
+use nacre_format::footer::{self, ColumnEntry, Footer, FooterHead, block_rows};
+use nacre_format::identity::{Identity, Known};
 use nacre_host::{Ahead, LocalFile, ReadRange, waits};
 use nacre_types::checksum::checksum;
 use nacre_types::limits::BLOCK_ROWS;

@@ -8,7 +8,7 @@
 use super::address::BlockAddress;
 use super::cache::{Page, Pages, Purpose};
 use super::opened::Opened;
-use crate::outline::{PART_BYTES, Stub, WHOLE_BYTES};
+use nacre_format::outline::{PART_BYTES, Stub, WHOLE_BYTES};
 use nacre_host::ReadRange;
 use nacre_host::fetched::Misses;
 use nacre_types::limits::BLOCK_ROWS;

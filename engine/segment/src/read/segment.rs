@@ -6,11 +6,11 @@
 use super::cache::{BlockCache, FooterCell, Pinned, Weigh};
 use super::open::FooterRead;
 use super::opened::Opened;
-use crate::column::{ColumnMeta, PathMeta, Zone};
-use crate::footer::{block_count, block_rows};
-use crate::identity::{BoundsOfColumns, Identity, Known, OrderBounds};
 use nacre_column::kernel::{Pattern, Predicate};
 use nacre_column::{Bitmap, Scalar, Vector};
+use nacre_format::column::{ColumnMeta, PathMeta, Zone};
+use nacre_format::footer::{block_count, block_rows};
+use nacre_format::identity::{BoundsOfColumns, Identity, Known, OrderBounds};
 use nacre_host::{Ahead, LocalFile, LocalStore};
 use nacre_types::limits::MAX_SEGMENT_ROWS;
 use nacre_types::{Error, ErrorKind, Result, Value};

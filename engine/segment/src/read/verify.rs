@@ -2,9 +2,9 @@
 
 use super::address::BlockAddress;
 use super::opened::Opened;
-use crate::footer::extremes;
 use nacre_column::Scalar;
 use nacre_column::{Values, Vector};
+use nacre_format::footer::extremes;
 use nacre_host::ReadRange;
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, Value};

@@ -3,8 +3,8 @@
 
 use super::opened::Opened;
 use super::segment::Segment;
-use crate::column::Zone;
-use crate::footer::{GROUP_BLOCKS, GroupZone, group_zones};
+use nacre_format::column::Zone;
+use nacre_format::footer::{GROUP_BLOCKS, GroupZone, group_zones};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Result, Value};
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! Segments of many blocks.
 
 use super::{open, pseudo, segment, spec, text};
-use crate::write::WRITE_BYTES;
 use crate::{ColumnSpec, SegmentBuilder, Span};
 use nacre_column::{Batch, Values, Vector, VectorBuilder};
+use nacre_format::write::WRITE_BYTES;
 use nacre_host::LocalStore;
 use nacre_host::memory::MemoryStore;
 use nacre_types::limits::BLOCK_ROWS;

@@ -2,7 +2,7 @@
 //! loaded instead.
 
 use super::*;
-use crate::outline::WHOLE_BYTES;
+use nacre_format::outline::WHOLE_BYTES;
 use nacre_types::Error;
 use std::sync::Mutex;
 

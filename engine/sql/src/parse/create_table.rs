@@ -4,8 +4,8 @@
 use super::refusal::{Parse, Refusal, keyword};
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{
-    CreateTableLike, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions, OnCommit,
-    Query, WithData,
+    CreateTable, CreateTableLike, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions,
+    OnCommit, Query, WithData,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
@@ -36,37 +36,31 @@ const FOREIGN_CLAUSES: &[(&[Keyword], &str)] = &[
 
 /// Parses what follows `CREATE TABLE`: `[IF NOT EXISTS] name [LIKE other | (definitions)] [options]
 /// [[AS] query [WITH [NO] DATA]]`.
-pub(super) fn create_table(parser: &mut Parser) -> Parse<CreateTableBuilder> {
+pub(super) fn create_table(parser: &mut Parser) -> Parse<CreateTable> {
     let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
-    let name = parser.parse_object_name(false)?;
+    // It is large: each of its parts is set where it is.
+    let mut table = CreateTableBuilder::new(parser.parse_object_name(false)?).build();
+    table.if_not_exists = if_not_exists;
     refuse_clauses(parser)?;
-    let like = like(parser)?;
-    let (columns, constraints) = parser.parse_columns()?;
-    let without_rowid = parser.parse_keywords(&[Keyword::WITHOUT, Keyword::ROWID]);
+    table.like = like(parser)?;
+    (table.columns, table.constraints) = parser.parse_columns()?;
+    table.without_rowid = parser.parse_keywords(&[Keyword::WITHOUT, Keyword::ROWID]);
     refuse_clauses(parser)?;
     if parser.peek_keyword(Keyword::WITH) && parser.peek_nth_token_ref(1).token == Token::LParen {
         return Err(Refusal::Unsupported("WITH (…) of a table".into()));
     }
-    let options = match parser.parse_plain_options()? {
-        none if none.is_empty() => CreateTableOptions::None,
-        options => CreateTableOptions::Plain(options),
-    };
+    let options = parser.parse_plain_options()?;
+    if !options.is_empty() {
+        table.table_options = CreateTableOptions::Plain(options);
+    }
     refuse_clauses(parser)?;
-    let on_commit = on_commit(parser)?;
-    let strict = parser.parse_keyword(Keyword::STRICT);
-    let query = query(parser)?;
-    let with_data = if query.is_some() { with_data(parser)? } else { None };
-    Ok(CreateTableBuilder::new(name)
-        .if_not_exists(if_not_exists)
-        .like(like)
-        .columns(columns)
-        .constraints(constraints)
-        .without_rowid(without_rowid)
-        .table_options(options)
-        .on_commit(on_commit)
-        .strict(strict)
-        .query(query)
-        .with_data(with_data))
+    table.on_commit = on_commit(parser)?;
+    table.strict = parser.parse_keyword(Keyword::STRICT);
+    table.query = query(parser)?;
+    if table.query.is_some() {
+        table.with_data = with_data(parser)?;
+    }
+    Ok(table)
 }
 
 fn refuse_clauses(parser: &mut Parser) -> Parse<()> {

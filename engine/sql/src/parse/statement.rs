@@ -282,9 +282,10 @@ fn create(parser: &mut Parser) -> Parse<Statement> {
     let volatile = parser.parse_keyword(Keyword::VOLATILE);
     let unlogged = parser.parse_keyword(Keyword::UNLOGGED);
     if parser.parse_keyword(Keyword::TABLE) {
-        let table = create_table(parser)?.or_replace(or_replace).temporary(temporary);
-        let table = table.unlogged(unlogged).global(global).transient(transient).volatile(volatile);
-        return Ok(table.build().into());
+        let mut table = create_table(parser)?;
+        (table.or_replace, table.temporary, table.unlogged) = (or_replace, temporary, unlogged);
+        (table.global, table.transient, table.volatile) = (global, transient, volatile);
+        return Ok(table.into());
     }
     match keyword(&parser.peek_token_ref().token) {
         Keyword::VIEW | Keyword::MATERIALIZED | Keyword::SECURE => {

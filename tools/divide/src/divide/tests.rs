@@ -1,7 +1,7 @@
 //! A small module is divided, and its parts are looked at.
 
 use super::*;
-use crate::plan::LOADS_MORE;
+use crate::plan::{LOADS_MORE, take_small};
 use wasm_encoder::{
     CodeSection, ConstExpr, ElementSection, Elements, EntityType, ExportKind, ExportSection,
     Function, FunctionSection, ImportSection, Instruction, MemorySection, MemoryType, Module,
@@ -107,6 +107,21 @@ fn each_function_is_in_one_module_and_reachable_from_the_other() -> Result<()> {
     assert_eq!((imported, bodies), (3, 3), "a function, the table, the memory");
     // The rare function has the new place, the other one the place of its stub.
     assert_eq!(filled, [(2, 2), (3, 1)]);
+    Ok(())
+}
+
+#[test]
+fn small_functions_are_taken_with_what_they_call() -> Result<()> {
+    let bytes = module(LOADS_MORE);
+    let parsed = Parsed::new(&bytes)?;
+    let taken = |small: usize| -> Result<Vec<u32>> {
+        let mut needed = [ENTRY].into();
+        take_small(&parsed, small, &mut needed)?;
+        Ok(needed.into_iter().collect())
+    };
+    assert_eq!(taken(1)?, [ENTRY]);
+    // The rare function calls others, of which the first module has no stub.
+    assert_eq!(taken(100)?, [ENTRY, IN_TABLE]);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use nacre_types::{DataType, Result, invariant};
 /// A kind of value at a node, which has a sub-column for it. Their numbers are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Objects: the number of their shape.
     Shape = 0,
     /// Arrays: how many elements they have.
@@ -22,6 +22,7 @@ pub(crate) enum Kind {
     Double = 4,
     /// Strings: their characters.
     String = 5,
+    /// Truth values.
     Boolean = 6,
     /// Any other value, as text.
     Other = 7,
@@ -82,7 +83,8 @@ impl Kind {
 
 /// What leads from a node to one of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
+    /// The whole document.
     Root,
     /// A key, in quotes, in its normal form.
     Key(Box<str>),
@@ -92,9 +94,10 @@ pub(crate) enum Step {
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Node {
+pub struct Node {
     /// The node that it belongs to; 0 for the root.
     pub parent: u32,
+    /// How it is reached from its parent.
     pub step: Step,
     /// The node of the elements of its arrays, if it has one.
     pub element: Option<u32>,
@@ -107,12 +110,14 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// A place below another one.
     pub fn new(parent: u32, step: Step, level: usize) -> Node {
         debug_assert!(level <= MAX_LEVEL, "a node at level {level}");
         let level = level as u8;
         Node { parent, step, element: None, rows: 0, level, kinds: 0, first: 0 }
     }
 
+    /// How many steps it is below the root.
     pub fn level(&self) -> usize {
         usize::from(self.level)
     }
@@ -133,20 +138,23 @@ impl Node {
 }
 
 /// The keys of an object in order: each the node of a key, or [`REST`].
-pub(crate) type Shape = Box<[u32]>;
+pub type Shape = Box<[u32]>;
 
 /// A key of a shape that has no node: the next member of the rest. The root is no key.
-pub(crate) const REST: u32 = 0;
+pub const REST: u32 = 0;
 
 /// The schema of a column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Schema {
+pub struct Schema {
+    /// The places, each after its parent.
     pub nodes: Vec<Node>,
+    /// The shapes of its objects.
     pub shapes: Vec<Shape>,
     columns: usize,
 }
 
 impl Schema {
+    /// Places without shapes.
     pub fn of_nodes(nodes: Vec<Node>) -> Schema {
         debug_assert!(
             nodes.iter().enumerate().all(|(at, node)| at == 0 || (node.parent as usize) < at),

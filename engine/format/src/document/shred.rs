@@ -10,7 +10,7 @@ use nacre_types::json::{Writer, quoted, unquoted};
 use nacre_types::{Result, invariant};
 
 /// Sub-columns being collected.
-pub(crate) struct Shredder {
+pub struct Shredder {
     schema: Schema,
     /// The nodes of keys, by their parent.
     keys: Vec<Map<Box<str>, u32>>,

@@ -13,15 +13,15 @@ use nacre_types::{DataType, Error, Result, invariant};
 use std::ops::Range;
 
 /// Bytes of a part of a block.
-pub(crate) const PART_BYTES: usize = 1 << 10;
+pub const PART_BYTES: usize = 1 << 10;
 /// Blocks of up to this many bytes are one part, which the checksum of the block verifies.
-pub(crate) const WHOLE_BYTES: usize = 4 << 10;
+pub const WHOLE_BYTES: usize = 4 << 10;
 /// Blocks of more bytes are only read as a whole: reading a row takes memory of that size.
 const MOST_BYTES: usize = 1 << 20;
 
 /// The outline of a column being written.
 #[derive(Default)]
-pub(crate) struct OutlineBuilder {
+pub struct OutlineBuilder {
     /// Where the stub of each block ends.
     ends: Vec<u32>,
     stubs: Vec<u8>,
@@ -100,7 +100,7 @@ fn part_checksum(part: &[u8]) -> u32 {
 }
 
 /// What an outline says of a block.
-pub(crate) struct Stub<'a> {
+pub struct Stub<'a> {
     /// The number of pieces, then the pieces.
     pieces: &'a [u8],
     checksums: &'a [[u8; 4]],

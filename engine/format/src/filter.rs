@@ -17,7 +17,7 @@ const BITS: usize = 16;
 const LOOKS: u64 = 6;
 
 /// The block of a hash in a segment of `rows` rows, at least one, and its bits there: row and bit.
-pub(crate) fn bits(rows: usize, hash: u64) -> (usize, impl Iterator<Item = (usize, u32)>) {
+pub fn bits(rows: usize, hash: u64) -> (usize, impl Iterator<Item = (usize, u32)>) {
     let block = ((u128::from(hash) * rows as u128) >> 64) as usize / BLOCK_ROWS;
     let all = (block_rows(rows, block) * BITS) as u64;
     debug_assert!(all > 0, "block {block} of a filter of {rows} rows has no bits");

@@ -24,7 +24,7 @@ use nacre_types::{DataType, Error, Result, invariant};
 use std::collections::VecDeque;
 
 /// Bytes collected before they are written to the file.
-pub(crate) const WRITE_BYTES: usize = 1 << 20;
+pub const WRITE_BYTES: usize = 1 << 20;
 
 /// A segment being written, a few blocks at a time.
 pub struct SegmentWriter {

@@ -10,7 +10,4 @@ mod writer;
 
 pub use builder::SegmentBuilder;
 pub use index_order::IndexOrder;
-pub use writer::SegmentWriter;
-#[cfg(test)]
-#[cfg(not(feature = "loom"))]
-pub(crate) use writer::WRITE_BYTES;
+pub use writer::{SegmentWriter, WRITE_BYTES};

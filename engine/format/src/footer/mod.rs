@@ -6,11 +6,11 @@ mod format;
 mod groups;
 mod parts;
 
-pub(crate) use bounds::extremes;
-pub(crate) use entry::{
+pub use bounds::extremes;
+pub use entry::{
     ColumnEntry, DictionaryEntry, DocumentEntry, OutlineEntry, PartOf, block_count, block_rows,
 };
-pub(crate) use format::{
+pub use format::{
     ALIGNMENT, Footer, FooterHead, MAGIC, MAX_PARTS, TRAILER_BYTES, decode, encode, version_of,
 };
-pub(crate) use groups::{GROUP_BLOCKS, GroupZone, group_zones};
+pub use groups::{GROUP_BLOCKS, GroupZone, group_zones};

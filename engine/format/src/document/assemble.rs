@@ -9,13 +9,13 @@ use nacre_types::{Error, Result};
 use std::borrow::Cow;
 
 /// Where values of sub-columns come from.
-pub(crate) trait Source {
+pub trait Source {
     /// The value in a row of a sub-column.
     fn get(&self, column: usize, row: usize) -> Result<Scalar<'_>>;
 }
 
 /// Appends the value at a node in a row, which has one: at the root, the document.
-pub(crate) fn assemble(
+pub fn assemble(
     schema: &Schema,
     source: &impl Source,
     (node, row): (usize, usize),

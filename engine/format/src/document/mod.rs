@@ -18,25 +18,24 @@ mod number;
 mod schema;
 mod shred;
 #[cfg(test)]
-#[cfg(not(feature = "loom"))]
 mod tests;
 mod tree;
 
-pub(crate) use assemble::{Source, assemble};
-pub(crate) use collect::SubColumn;
-pub(crate) use infer::Inference;
-pub(crate) use schema::{Kind, Node, Schema, Step};
-pub(crate) use shred::Shredder;
+pub use assemble::{Source, assemble};
+pub use collect::SubColumn;
+pub use infer::Inference;
+pub use schema::{Kind, Node, Schema, Step};
+pub use shred::Shredder;
 
 /// Greatest number of nodes of a column. Values elsewhere stay text.
-pub(crate) const MAX_NODES: usize = 1000;
+pub const MAX_NODES: usize = 1000;
 /// Greatest level of a node; the root has level 0.
-pub(crate) const MAX_LEVEL: usize = 32;
+pub const MAX_LEVEL: usize = 32;
 /// Greatest number of shapes of a column. Objects with others stay text.
-pub(crate) const MAX_SHAPES: usize = 1 << 14;
+pub const MAX_SHAPES: usize = 1 << 14;
 /// Greatest number of keys of a shape.
-pub(crate) const MAX_SHAPE_KEYS: usize = 1 << 12;
+pub const MAX_SHAPE_KEYS: usize = 1 << 12;
 /// A key becomes a node if it occurs in one of this many documents.
-pub(crate) const RARE_ONE_IN: u64 = 10_000;
+pub const RARE_ONE_IN: u64 = 10_000;
 /// Greatest number of elements of all arrays at a node.
-pub(crate) const MAX_ELEMENTS: usize = 1 << 26;
+pub const MAX_ELEMENTS: usize = 1 << 26;

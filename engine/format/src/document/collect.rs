@@ -6,7 +6,7 @@ use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{Error, Result, invariant};
 
 /// The values of a sub-column, in blocks.
-pub(crate) struct SubColumn {
+pub struct SubColumn {
     /// Its node.
     pub node: usize,
     /// Its kind.
@@ -26,6 +26,7 @@ pub(super) enum Given<'a> {
 }
 
 impl SubColumn {
+    /// The values of a kind at a node, none yet.
     pub fn new(node: usize, kind: Kind) -> SubColumn {
         SubColumn { node, kind, blocks: Vec::new(), rows: 0 }
     }

@@ -46,7 +46,7 @@ impl Candidate {
 }
 
 /// Collects what occurs in documents.
-pub(crate) struct Inference {
+pub struct Inference {
     candidates: Vec<Candidate>,
     documents: u64,
     /// Bytes of values that are no candidates'.
