@@ -277,19 +277,16 @@ impl Table {
     pub(crate) fn superseded(&self) -> Error {
         let name = &self.schema().name;
         let change = if self.is_dropped() { "dropped" } else { "altered or truncated" };
-        Error::conflict(format!("table {name} was {change} by another transaction"))
-            .with_table(name.clone())
-            .with_hint("retry the transaction")
+        let message = format!("table {name} was {change} by another transaction");
+        Error::conflict(message).with_table(name.clone()).with_hint("retry the transaction")
     }
 
     /// The error for moving rows that another transaction is about to delete.
     pub(crate) fn being_deleted(&self) -> Error {
-        Error::conflict(format!(
-            "rows of table {} are being deleted by another transaction",
-            self.schema().name
-        ))
-        .with_table(self.schema().name.clone())
-        .with_hint("retry once that transaction has ended")
+        let name = &self.schema().name;
+        let message = format!("rows of table {name} are being deleted by another transaction");
+        let error = Error::conflict(message).with_table(name.clone());
+        error.with_hint("retry once that transaction has ended")
     }
 
     /// Timestamp of the last commit that changed the table, in any version.
