@@ -40,7 +40,13 @@ export async function startS3({
         return;
       }
       const send = () =>
-        answer(request, url, Buffer.concat(parts), response, { objects, origin, state, real, passed });
+        answer(request, url, Buffer.concat(parts), response, {
+          objects,
+          origin,
+          state,
+          real,
+          passed,
+        });
       state.delayMs > 0 ? setTimeout(send, state.delayMs) : send();
     });
   });

@@ -1,7 +1,7 @@
 //! Puts a document together from one row of its sub-columns.
 
 use super::number::{write_double, write_integer};
-use super::schema::{Kind, REST, Schema, Step};
+use super::schema::{DocumentStep, Kind, REST, Schema};
 use nacre_column::Scalar;
 use nacre_types::json::{Token, Tokens, put_quoted};
 use nacre_types::limits::MAX_VALUE_BYTES;
@@ -113,7 +113,7 @@ impl<S: Source> Assembly<'_, S> {
             }
             let child = &schema.nodes[*key as usize];
             match &child.step {
-                Step::Key(key) if child.parent as usize == node => {
+                DocumentStep::Key(key) if child.parent as usize == node => {
                     self.out.push_str(key);
                     self.out.push(':');
                 }

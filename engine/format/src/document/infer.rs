@@ -1,6 +1,6 @@
 //! The nodes of a column, found by reading all of its documents once.
 
-use super::schema::{Node, Schema, Step};
+use super::schema::{DocumentNode, DocumentStep, Schema};
 use super::tree::{Document, Form, Tree};
 use super::{MAX_LEVEL, MAX_NODES, RARE_ONE_IN};
 use nacre_types::hash::Map;
@@ -20,7 +20,7 @@ const NODE_BYTES: u64 = 256;
 /// A place in documents that may become a node.
 struct Candidate {
     parent: u32,
-    step: Step,
+    step: DocumentStep,
     level: usize,
     /// Values found there, and bytes of their text and keys.
     values: u64,
@@ -33,7 +33,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn new(parent: u32, step: Step, level: usize) -> Candidate {
+    fn new(parent: u32, step: DocumentStep, level: usize) -> Candidate {
         debug_assert!(level <= MAX_LEVEL, "a candidate at level {level}");
         let (keys, order) = Default::default();
         Candidate { parent, step, level, values: 0, bytes: 0, keys, order, element: None }
@@ -61,7 +61,7 @@ impl Inference {
     /// Nothing so far.
     pub fn new() -> Inference {
         Inference {
-            candidates: vec![Candidate::new(0, Step::Root, 0)],
+            candidates: vec![Candidate::new(0, DocumentStep::Root, 0)],
             documents: 0,
             untracked: 0,
             bytes: 0,
@@ -135,8 +135,8 @@ impl Inference {
         self.open = open;
     }
 
-    fn add_candidate(&mut self, parent: u32, step: Step) -> Option<u32> {
-        debug_assert!(step != Step::Root, "a second root");
+    fn add_candidate(&mut self, parent: u32, step: DocumentStep) -> Option<u32> {
+        debug_assert!(step != DocumentStep::Root, "a second root");
         let level = self.candidates[parent as usize].level + 1;
         (self.candidates.len() < MAX_CANDIDATES).then(|| {
             self.candidates.push(Candidate::new(parent, step, level));
@@ -146,7 +146,8 @@ impl Inference {
 
     fn element(&mut self, parent: u32) -> Option<u32> {
         if self.candidates[parent as usize].element.is_none() {
-            self.candidates[parent as usize].element = self.add_candidate(parent, Step::Element);
+            self.candidates[parent as usize].element =
+                self.add_candidate(parent, DocumentStep::Element);
         }
         self.candidates[parent as usize].element
     }
@@ -155,7 +156,7 @@ impl Inference {
         debug_assert!(key.starts_with('"'), "a key without quotes: {key}");
         let above = &self.candidates[parent as usize];
         if let Some(guessed) = above.order.get(*guess).copied()
-            && matches!(&self.candidates[guessed as usize].step, Step::Key(own) if **own == *key)
+            && matches!(&self.candidates[guessed as usize].step, DocumentStep::Key(own) if **own == *key)
         {
             *guess += 1;
             return Some(guessed);
@@ -168,7 +169,7 @@ impl Inference {
         if above.order.len() == MAX_KEYS || (key.contains('\\') && quoted(&unquoted(key)) != key) {
             return None;
         }
-        let added = self.add_candidate(parent, Step::Key(key.into()))?;
+        let added = self.add_candidate(parent, DocumentStep::Key(key.into()))?;
         let above = &mut self.candidates[parent as usize];
         above.keys.insert(key.into(), (added, above.order.len()));
         above.order.push(added);
@@ -177,7 +178,7 @@ impl Inference {
 
     /// The schema; `None` if text is as good.
     pub fn finish(self) -> Option<Schema> {
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut nodes: Vec<DocumentNode> = Vec::new();
         // The node of each candidate that becomes one.
         let mut chosen: Map<u32, u32> = Map::default();
         let mut heap = BinaryHeap::from([(u64::MAX, Reverse(0))]);
@@ -193,15 +194,15 @@ impl Inference {
             let number = nodes.len() as u32;
             chosen.insert(at, number);
             let parent = chosen.get(&candidate.parent).copied().unwrap_or(0);
-            if candidate.step == Step::Element {
+            if candidate.step == DocumentStep::Element {
                 nodes[parent as usize].element = Some(number);
             }
-            nodes.push(Node::new(parent, candidate.step.clone(), candidate.level));
+            nodes.push(DocumentNode::new(parent, candidate.step.clone(), candidate.level));
             let values = |at: u32| self.candidates[at as usize].values;
             heap.extend(candidate.below().map(|at| (values(at), Reverse(at))));
         }
         debug_assert!(nodes.len() <= MAX_NODES, "{} nodes", nodes.len());
-        debug_assert!(nodes.first().is_some_and(|root| root.step == Step::Root), "no root");
+        debug_assert!(nodes.first().is_some_and(|root| root.step == DocumentStep::Root), "no root");
         let pays =
             text * 2 <= self.bytes && nodes.len() as u64 * NODE_BYTES * self.blocks <= self.bytes;
         pays.then(|| Schema::of_nodes(nodes))

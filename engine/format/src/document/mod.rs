@@ -24,7 +24,7 @@ mod tree;
 pub use assemble::{Source, assemble};
 pub use collect::SubColumn;
 pub use infer::Inference;
-pub use schema::{Kind, Node, Schema, Step};
+pub use schema::{DocumentNode, DocumentStep, Kind, Schema};
 pub use shred::Shredder;
 
 /// Greatest number of nodes of a column. Values elsewhere stay text.

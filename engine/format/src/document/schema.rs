@@ -83,7 +83,7 @@ impl Kind {
 
 /// What leads from a node to one of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum DocumentStep {
     /// The whole document.
     Root,
     /// A key, in quotes, in its normal form.
@@ -94,11 +94,11 @@ pub enum Step {
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct DocumentNode {
     /// The node that it belongs to; 0 for the root.
     pub parent: u32,
     /// How it is reached from its parent.
-    pub step: Step,
+    pub step: DocumentStep,
     /// The node of the elements of its arrays, if it has one.
     pub element: Option<u32>,
     /// Number of rows: of the root, those of the segment.
@@ -109,12 +109,12 @@ pub struct Node {
     first: u32,
 }
 
-impl Node {
+impl DocumentNode {
     /// A place below another one.
-    pub fn new(parent: u32, step: Step, level: usize) -> Node {
+    pub fn new(parent: u32, step: DocumentStep, level: usize) -> DocumentNode {
         debug_assert!(level <= MAX_LEVEL, "a node at level {level}");
         let level = level as u8;
-        Node { parent, step, element: None, rows: 0, level, kinds: 0, first: 0 }
+        DocumentNode { parent, step, element: None, rows: 0, level, kinds: 0, first: 0 }
     }
 
     /// How many steps it is below the root.
@@ -147,7 +147,7 @@ pub const REST: u32 = 0;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
     /// The places, each after its parent.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<DocumentNode>,
     /// The shapes of its objects.
     pub shapes: Vec<Shape>,
     columns: usize,
@@ -155,7 +155,7 @@ pub struct Schema {
 
 impl Schema {
     /// Places without shapes.
-    pub fn of_nodes(nodes: Vec<Node>) -> Schema {
+    pub fn of_nodes(nodes: Vec<DocumentNode>) -> Schema {
         debug_assert!(
             nodes.iter().enumerate().all(|(at, node)| at == 0 || (node.parent as usize) < at),
             "a node before the one that it belongs to"
@@ -193,7 +193,7 @@ impl Schema {
 
     /// The sub-columns: the node and kind of each, by number.
     pub fn each_column(&self) -> impl Iterator<Item = (usize, Kind)> + '_ {
-        let of_node = |(at, node): (usize, &Node)| {
+        let of_node = |(at, node): (usize, &DocumentNode)| {
             node.columns().map(move |(kind, _)| (at, kind)).collect::<Vec<_>>()
         };
         self.nodes.iter().enumerate().flat_map(of_node)
@@ -206,9 +206,9 @@ impl Schema {
         let mut at = node;
         while at != 0 {
             steps.push(match &self.nodes[at].step {
-                Step::Root => break,
-                Step::Element => "[]".to_string(),
-                Step::Key(key) => {
+                DocumentStep::Root => break,
+                DocumentStep::Element => "[]".to_string(),
+                DocumentStep::Key(key) => {
                     let inside = &key[1..key.len() - 1];
                     debug_assert!(key.starts_with('"'), "a key without quotes: {key}");
                     let plain = |c: char| c.is_alphanumeric() || c == '_';
@@ -225,11 +225,12 @@ impl Schema {
 
     /// Estimated memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        let key = |node: &Node| match &node.step {
-            Step::Key(key) => key.len(),
+        let key = |node: &DocumentNode| match &node.step {
+            DocumentStep::Key(key) => key.len(),
             _ => 0,
         };
-        let nodes: usize = self.nodes.iter().map(|node| size_of::<Node>() + key(node)).sum();
+        let nodes: usize =
+            self.nodes.iter().map(|node| size_of::<DocumentNode>() + key(node)).sum();
         let shapes = self.shapes.iter().map(|shape| size_of::<Shape>() + shape.len() * 4);
         nodes + shapes.sum::<usize>()
     }
@@ -246,17 +247,17 @@ impl Schema {
         out.put_varint(self.nodes.len() as u64);
         for (at, node) in self.nodes.iter().enumerate() {
             match &node.step {
-                Step::Root => {}
-                Step::Key(key) => {
+                DocumentStep::Root => {}
+                DocumentStep::Key(key) => {
                     out.put_varint(u64::from(node.parent) * 2);
                     out.put_bytes(nacre_types::json::unquoted(key).as_bytes());
                 }
-                Step::Element => {
+                DocumentStep::Element => {
                     out.put_varint(u64::from(node.parent) * 2 + 1);
                     out.put_varint(node.rows as u64);
                 }
             }
-            invariant!((at == 0) == (node.step == Step::Root), "a root that is node {at}");
+            invariant!((at == 0) == (node.step == DocumentStep::Root), "a root that is node {at}");
             out.put_u16(node.kinds);
         }
         out.put_varint(self.shapes.len() as u64);
@@ -286,7 +287,7 @@ impl Schema {
             let mut shape = Vec::new();
             for _ in 0..reader.count(MAX_SHAPE_KEYS)? {
                 let key = reader.count(count - 1)?;
-                if key != 0 && !matches!(schema.nodes[key].step, Step::Key(_)) {
+                if key != 0 && !matches!(schema.nodes[key].step, DocumentStep::Key(_)) {
                     return Err(reader.corrupt("a key of a shape that is no key"));
                 }
                 shape.push(key as u32);
@@ -298,10 +299,15 @@ impl Schema {
         Ok(schema)
     }
 
-    fn decode_node(&mut self, reader: &mut Reader<'_>, at: usize, rows: usize) -> Result<Node> {
+    fn decode_node(
+        &mut self,
+        reader: &mut Reader<'_>,
+        at: usize,
+        rows: usize,
+    ) -> Result<DocumentNode> {
         debug_assert!(at == self.nodes.len(), "node {at} after {}", self.nodes.len());
         let mut node = match at {
-            0 => Node { rows, ..Node::new(0, Step::Root, 0) },
+            0 => DocumentNode { rows, ..DocumentNode::new(0, DocumentStep::Root, 0) },
             _ => {
                 let place = reader.count(MAX_NODES * 2)?;
                 let parent = place / 2;
@@ -314,14 +320,20 @@ impl Schema {
                     0 => {
                         let rows = above.rows;
                         let key = quoted(reader.text()?).into();
-                        Node { rows, ..Node::new(parent, Step::Key(key), level) }
+                        DocumentNode {
+                            rows,
+                            ..DocumentNode::new(parent, DocumentStep::Key(key), level)
+                        }
                     }
                     _ => {
                         if above.element.replace(at as u32).is_some() {
                             return Err(reader.corrupt("arrays with elements at two nodes"));
                         }
                         let rows = reader.count(MAX_ELEMENTS)?;
-                        Node { rows, ..Node::new(parent, Step::Element, level) }
+                        DocumentNode {
+                            rows,
+                            ..DocumentNode::new(parent, DocumentStep::Element, level)
+                        }
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::collect::{Given, SubColumn};
 use super::number::{self, Number};
-use super::schema::{Kind, REST, Schema, Shape, Step};
+use super::schema::{DocumentStep, Kind, REST, Schema, Shape};
 use super::tree::{Document, Form, Tree};
 use super::{MAX_ELEMENTS, MAX_SHAPE_KEYS, MAX_SHAPES};
 use nacre_types::hash::Map;
@@ -31,7 +31,7 @@ impl Shredder {
     pub fn new(schema: Schema) -> Shredder {
         let mut keys: Vec<Map<Box<str>, u32>> = vec![Map::default(); schema.nodes.len()];
         for (at, node) in schema.nodes.iter().enumerate() {
-            if let Step::Key(key) = &node.step {
+            if let DocumentStep::Key(key) = &node.step {
                 keys[node.parent as usize].insert(key.clone(), at as u32);
             }
         }
@@ -201,9 +201,9 @@ impl Shredder {
         let mut schema = self.schema;
         for at in 0..schema.nodes.len() {
             schema.nodes[at].rows = match schema.nodes[at].step {
-                Step::Root => self.documents,
-                Step::Key(_) => schema.nodes[schema.nodes[at].parent as usize].rows,
-                Step::Element => self.elements[at],
+                DocumentStep::Root => self.documents,
+                DocumentStep::Key(_) => schema.nodes[schema.nodes[at].parent as usize].rows,
+                DocumentStep::Element => self.elements[at],
             };
         }
         schema

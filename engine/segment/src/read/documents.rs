@@ -6,7 +6,7 @@ use super::document_source::{Cached, Decoded, Loaded};
 use super::opened::{DOCUMENT_ONE_IN, Opened};
 use nacre_column::{Scalar, Vector, VectorBuilder};
 use nacre_format::column::PathMeta;
-use nacre_format::document::{Kind, Schema, Source, Step, assemble};
+use nacre_format::document::{DocumentStep, Kind, Schema, Source, assemble};
 use nacre_format::footer::{DocumentEntry, PartOf};
 use nacre_types::limits::BLOCK_ROWS;
 use nacre_types::{DataType, Error, Result, Value};
@@ -125,7 +125,7 @@ impl Documents<'_> {
             for nodes in wave {
                 let root = nodes[0];
                 let rows = match schema.nodes[root].step {
-                    Step::Element => {
+                    DocumentStep::Element => {
                         let parent = schema.nodes[root].parent as usize;
                         self.elements_of(parent, &spaces[parent], &columns)?
                     }
@@ -323,8 +323,10 @@ impl Documents<'_> {
                 if at > 0 {
                     let parent = node.parent as usize;
                     spaces[at] = match node.step {
-                        Step::Element if is_within(at) => self.elements(parent, &spaces[parent])?,
-                        Step::Element => 0..0,
+                        DocumentStep::Element if is_within(at) => {
+                            self.elements(parent, &spaces[parent])?
+                        }
+                        DocumentStep::Element => 0..0,
                         _ => spaces[parent].clone(),
                     };
                 }
@@ -390,7 +392,7 @@ impl Documents<'_> {
 fn waves(schema: &Schema) -> Vec<usize> {
     let mut waves = vec![0; schema.nodes.len()];
     for (at, node) in schema.nodes.iter().enumerate().skip(1) {
-        waves[at] = waves[node.parent as usize] + usize::from(node.step == Step::Element);
+        waves[at] = waves[node.parent as usize] + usize::from(node.step == DocumentStep::Element);
     }
     waves
 }
@@ -406,8 +408,8 @@ fn of_waves(schema: &Schema) -> Vec<Vec<Vec<usize>>> {
         let wave = waves[at];
         of_waves.resize_with(of_waves.len().max(wave + 1), Vec::new);
         let place = match node.step {
-            Step::Key(_) => places[node.parent as usize],
-            Step::Root | Step::Element => {
+            DocumentStep::Key(_) => places[node.parent as usize],
+            DocumentStep::Root | DocumentStep::Element => {
                 of_waves[wave].push(Vec::new());
                 (wave, of_waves[wave].len() - 1)
             }

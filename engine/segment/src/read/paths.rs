@@ -13,7 +13,7 @@ use super::documents::Documents;
 use super::opened::Opened;
 use super::segment::Segment;
 use nacre_column::{Scalar, Values, Vector, VectorBuilder};
-use nacre_format::document::{Kind, Node, Schema, Source, Step, assemble};
+use nacre_format::document::{DocumentNode, DocumentStep, Kind, Schema, Source, assemble};
 use nacre_types::json::quoted;
 use nacre_types::{DataType, Error, Result, Value};
 use std::ops::Range;
@@ -247,10 +247,10 @@ impl<'a> Places<'a> {
 /// The node of a key of the objects at a node.
 fn member(schema: &Schema, parent: usize, key: &str) -> Option<usize> {
     let key = quoted(key);
-    let is_it = |(at, node): (usize, &Node)| {
+    let is_it = |(at, node): (usize, &DocumentNode)| {
         at > 0
             && node.parent as usize == parent
-            && matches!(&node.step, Step::Key(own) if **own == *key)
+            && matches!(&node.step, DocumentStep::Key(own) if **own == *key)
     };
     schema.nodes.iter().enumerate().position(is_it)
 }
@@ -494,7 +494,7 @@ impl Documents<'_> {
     /// In which rows the objects above a node have its key.
     fn present(&self, node: usize, at: &Places<'_>) -> Result<Vec<bool>> {
         let schema = self.schema();
-        debug_assert!(matches!(schema.nodes[node].step, Step::Key(_)), "node {node} of no object");
+        debug_assert!(matches!(schema.nodes[node].step, DocumentStep::Key(_)), "{node}: no key");
         let Some(column) = schema.nodes[schema.nodes[node].parent as usize].column(Kind::Shape)
         else {
             return Ok(vec![false; at.len()]);
@@ -525,7 +525,7 @@ impl Documents<'_> {
         );
         // Rows of the segment are decoded; those of elements are read one by one.
         let mut above = node;
-        while above != 0 && schema.nodes[above].step != Step::Element {
+        while above != 0 && schema.nodes[above].step != DocumentStep::Element {
             above = schema.nodes[above].parent as usize;
         }
         let range = match at {

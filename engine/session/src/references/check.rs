@@ -1,7 +1,7 @@
 //! Checks that rows refer to rows that are there.
 
-use super::When;
 use super::key::{Keys, Reference, reserved};
+use super::when::When;
 use crate::boxed::Boxed;
 use crate::execution::Execution;
 use nacre_table::{Savepoint, Table, Transaction};
@@ -120,7 +120,7 @@ async fn parents_checked(
         }
         now.retain(|key| !missing.contains(key));
         if !now.is_empty() {
-            // Nobody else sees the rows of this transaction.
+            // Other transactions do not see the rows of this one.
             let followed = [reference.followed_parent()];
             let own = Savepoint::default();
             let own = execution.waits().call(|| transaction.key_changes(own, &followed)).await?;

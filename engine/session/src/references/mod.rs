@@ -13,25 +13,16 @@ mod cascade;
 mod catalog;
 mod check;
 mod key;
+mod when;
 
 pub(crate) use catalog::{altered, created, drop_tables, is_concerned, truncated, verify};
 pub(crate) use check::check_deferred;
+pub(crate) use when::When;
 
 use crate::boxed::Boxed;
 use crate::execution::Execution;
 use nacre_table::{Savepoint, Transaction};
 use nacre_types::TableId;
-
-/// When foreign keys are checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
-    /// At the end of a statement, those that are not deferred.
-    Statement,
-    /// At the end of a statement that is a transaction: all.
-    Both,
-    /// At the end of a transaction, those that are deferred.
-    Commit,
-}
 
 /// Lets rows follow the keys that a statement has changed since a savepoint, and checks what it leaves. Returns
 /// the tables that were written besides, some of them several times.

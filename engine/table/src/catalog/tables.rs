@@ -75,6 +75,7 @@ pub(crate) fn drop_replaced(
 /// Fails with a `conflict` if a table has got foreign keys, or others that refer to it: it is dropped by a
 /// transaction that tells the others.
 fn check_alone(table: &Table) -> Result<()> {
+    debug_assert!(table.is_newest(), "an old version of table {} is dropped", table.id());
     if table.schema().has_references() { Err(table.superseded()) } else { Ok(()) }
 }
 

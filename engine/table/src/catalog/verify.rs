@@ -38,6 +38,7 @@ pub(crate) fn asks_more(new: &Table, old: &Table) -> bool {
 
 /// Whether a new version of a table refers to other rows than the old one, or is referred to by others.
 pub(crate) fn changes_references(new: &Table, old: &Table) -> bool {
+    debug_assert!(new.id() == old.id(), "table {} is compared with {}", new.id(), old.id());
     let (new, old) = (new.schema(), old.schema());
     new.foreign_keys != old.foreign_keys || new.referenced_by != old.referenced_by
 }

@@ -1,7 +1,6 @@
 //! The encoding of a table's rules: defaults that are expressions, generated and identity columns,
 //! checks, and foreign keys.
 
-use crate::record::fields::read_table;
 use nacre_types::bytes::{Reader, Write};
 use nacre_types::{
     CheckConstraint, ColumnRule, Error, ForeignKey, ReferentialAction, Result, TableId,
@@ -97,6 +96,15 @@ pub(crate) fn put_rules(out: &mut Vec<u8>, rules: &Rules) {
     }
     put_counter(out, rules.next_identity);
     if refers {
+        debug_assert!(
+            rules.referenced_by.is_sorted_by(|a, b| a < b),
+            "a table is listed twice among those that refer to one"
+        );
+        debug_assert!(
+            rules.foreign_keys.len() <= limits::MAX_FOREIGN_KEYS,
+            "{} foreign keys",
+            rules.foreign_keys.len()
+        );
         out.put_varint(rules.foreign_keys.len() as u64);
         rules.foreign_keys.iter().for_each(|key| put_foreign_key(out, key));
         out.put_varint(rules.referenced_by.len() as u64);
@@ -116,6 +124,10 @@ pub(super) fn put_counter(out: &mut Vec<u8>, next: i64) {
 
 pub(super) fn read_counter(reader: &mut Reader<'_>) -> Result<i64> {
     i64::try_from(reader.varint()?).map_err(|_| reader.corrupt("value of a counter"))
+}
+
+fn read_table(reader: &mut Reader<'_>) -> Result<TableId> {
+    TableId::try_from(reader.varint()?).map_err(|_| reader.corrupt("table id of a foreign key"))
 }
 
 fn put_foreign_key(out: &mut Vec<u8>, key: &ForeignKey) {
@@ -152,6 +164,7 @@ fn read_foreign_key(reader: &mut Reader<'_>) -> Result<ForeignKey> {
         ACTIONS.get(number).copied().ok_or_else(|| reader.corrupt("unknown referential action"))
     };
     let (on_delete, on_update) = (action(reader)?, action(reader)?);
+    debug_assert!(columns.len() == parent_columns.len(), "columns refer to others one by one");
     let is_deferred = reader.u8()? != 0;
     Ok(ForeignKey { name, columns, parent, parent_columns, on_delete, on_update, is_deferred })
 }

@@ -39,6 +39,7 @@ impl Holders {
     }
 
     fn remove(&mut self, owner: &Arc<Owner>, is_alone: bool) {
+        debug_assert!(!self.is_free(), "a lock without holders is given back");
         let held = self.of(is_alone);
         let at = held.iter().position(|other| Arc::ptr_eq(other, owner));
         invariant!(at.is_some(), "a key is given back that is not locked");
@@ -95,11 +96,23 @@ impl ReferenceLocks {
             // It cannot give the lock back meanwhile.
             return Err(Blocker::new(other.clone()));
         }
+        debug_assert!(
+            locks.keys.values().all(|holders| !holders.is_free()),
+            "a lock without holders is kept"
+        );
+        debug_assert!(
+            !is_alone || locks.all.other(owner, true).is_none(),
+            "all keys are locked by another, and some alone"
+        );
         match &keys {
             LockedKeys::All => locks.all.of(is_alone).push(owner.clone()),
             LockedKeys::Some(keys) => {
                 for key in keys {
                     let holders = locks.keys.entry(key.clone()).or_default();
+                    debug_assert!(
+                        holders.other(owner, is_alone).is_none(),
+                        "a key is locked that another has locked"
+                    );
                     holders.of(is_alone).push(owner.clone());
                 }
             }

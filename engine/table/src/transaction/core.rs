@@ -285,6 +285,10 @@ impl Core {
     /// checked for. The gates of their tables must be closed.
     fn check_references(&self) -> Result<()> {
         let changes = self.writes.catalog();
+        debug_assert!(
+            changes.to_verify().all(|(found, left, _)| found.id() == left.id()),
+            "a table is compared with another"
+        );
         let is_written = |id| self.writes.tables().any(|table| table.id() == id);
         // The rows of a table that has just been created refer to nothing if there are none.
         let has_rows = |id: &TableId| !changes.has_created(*id) || is_written(*id);

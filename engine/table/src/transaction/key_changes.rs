@@ -71,6 +71,12 @@ struct Followed<'a> {
 impl Followed<'_> {
     /// Notes a row, given the value of each of the columns.
     fn note(&mut self, values: impl Iterator<Item = Value>, origin: Origin) -> Result<()> {
+        debug_assert!(
+            self.columns.len() == self.key.types.len(),
+            "{} columns are followed as {} types",
+            self.columns.len(),
+            self.key.types.len()
+        );
         let mut encoded = Vec::new();
         for (value, data_type) in values.zip(&self.key.types) {
             if value.is_null() {
@@ -84,6 +90,12 @@ impl Followed<'_> {
 
     /// Notes a row in memory.
     fn row(&mut self, table: &Table, row: &Row, origin: Origin) -> Result<()> {
+        debug_assert!(
+            self.key.table == table.id(),
+            "a row of table {} is followed as one of {}",
+            table.id(),
+            self.key.table
+        );
         let columns = self.columns.clone();
         self.note(columns.iter().map(|at| table.layout().rows().value(row, *at)), origin)
     }
@@ -96,7 +108,18 @@ impl Followed<'_> {
         rows: &RoaringBitmap,
         origin: Origin,
     ) -> Result<()> {
+        debug_assert!(
+            rows.max().is_none_or(|last| (last as usize) < segment.rows()),
+            "row {:?} of {}",
+            rows.max(),
+            segment.rows()
+        );
         let mapping = table.layout().segment_mapping(segment);
+        debug_assert!(
+            self.columns.iter().all(|at| *at < mapping.len()),
+            "a column is followed that table {} does not have",
+            table.id()
+        );
         for start in (0..segment.rows()).step_by(limits::BLOCK_ROWS) {
             let count = limits::BLOCK_ROWS.min(segment.rows() - start);
             let range = start as u32..(start + count) as u32;
@@ -152,6 +175,10 @@ fn of_one(
     table: &Arc<Table>,
     followed: &mut [Followed<'_>],
 ) -> Result<()> {
+    debug_assert!(
+        followed.iter().all(|key| key.key.table == table.id()),
+        "a key of another table is followed"
+    );
     let mut seen: Set<usize> = Set::default();
     let of_table = |step: &&Step| step.table().is_some_and(|known| known.id() == table.id());
     for step in core.writes().steps_from(first).iter().filter(of_table) {
@@ -191,6 +218,11 @@ fn of_one(
 /// The rows of a segment of the transaction that it sees.
 fn left(core: &Core, table: &Table, state: &SegmentState) -> RoaringBitmap {
     let mut rows = RoaringBitmap::new();
+    debug_assert!(
+        core.own_segment(state.id()).is_some(),
+        "segment {} is not one of the transaction",
+        state.id()
+    );
     rows.insert_range(0..state.segment.rows() as u32);
     rows -= &*state.all_deleted();
     if let Some(hidden) = core.writes().hidden().of_segment(table, state.id()) {
@@ -201,6 +233,10 @@ fn left(core: &Core, table: &Table, state: &SegmentState) -> RoaringBitmap {
 
 /// Notes what a row was before the step that first changed it, and is now.
 fn written(core: &Core, table: &Table, undo: &Undo, followed: &mut [Followed<'_>]) -> Result<()> {
+    debug_assert!(
+        undo.node.is_locked_by(core.writes().owner()),
+        "a row was written without its lock"
+    );
     let Some(now) = undo.node.pending() else { return Ok(()) };
     let committed = || undo.node.newest().map(|version| version.change);
     let (before, origin) = match &undo.previous {

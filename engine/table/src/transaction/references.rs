@@ -23,6 +23,7 @@ pub(super) fn tables(core: &Core, first: usize) -> Vec<Arc<Table>> {
     let mut ids: Vec<TableId> = touched(core, first).map(|table| table.id()).collect();
     ids.sort_unstable();
     ids.dedup();
+    debug_assert!(ids.is_sorted_by(|a, b| a < b), "a table is looked at twice");
     ids.into_iter().filter_map(|id| ddl::table_by_id(core, id)).collect()
 }
 
@@ -42,6 +43,8 @@ pub(super) fn lock(
     keys: Vec<Vec<u8>>,
     is_alone: bool,
 ) -> Result<()> {
+    debug_assert!(!table.is_temporary(), "rows refer to those of a temporary table");
+    debug_assert!(table.schema().is_referred_to(), "a key is locked that no row refers to");
     if plant::is(Bug::FkRace) {
         return Ok(());
     }

@@ -113,6 +113,11 @@ impl WriteSet {
 
     /// Notes rows that have got other keys.
     pub fn note_rekeyed(&mut self, table: TableId, rows: Vec<Rekeyed>) {
+        debug_assert!(!rows.is_empty(), "no row of table {table} has got another key");
+        debug_assert!(
+            rows.iter().all(|row| row.old.len() == row.new.len()),
+            "a row of table {table} has got other columns"
+        );
         self.undo.push(Step::Rekeyed { table, rows });
     }
 

@@ -1,7 +1,7 @@
 //! The schema of a table: columns and keys. Storage decisions (segments, partitions) are not here.
 
+use super::foreign_key::ForeignKey;
 use super::index::IndexSchema;
-use super::references::ForeignKey;
 use super::rules::{CheckConstraint, ColumnRule};
 use crate::{DataType, Error, Result, Value, limits};
 

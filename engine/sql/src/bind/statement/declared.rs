@@ -5,9 +5,9 @@
 use crate::bind::binder::Binder;
 use crate::bind::names::{place, unsupported};
 use crate::bind::rule::Kind;
+use crate::bind::statement::constraint_name::free_name;
 use crate::bind::statement::foreign_key;
 use crate::bind::statement::index::Wanted;
-use crate::parse::position;
 use nacre_types::{
     CheckConstraint, Column, ColumnRule, DataType, Error, Result, TableSchema, limits,
 };
@@ -164,34 +164,6 @@ impl<'a> Binder<'a> {
         declared.indexes.iter().try_for_each(|index| index.apply(self, schema))?;
         declared.foreign_keys.iter().try_for_each(|key| key.apply(self, schema))?;
         check_generated_keys(schema)
-    }
-}
-
-/// Returns the name of a constraint, which must be free, or otherwise a free one like `base`.
-pub(super) fn free_name(
-    schema: &TableSchema,
-    given: Option<&ast::Ident>,
-    base: impl FnOnce() -> String,
-) -> Result<String> {
-    let is_taken = |name: &str| {
-        schema.check_by_name(name).is_some()
-            || schema.index_by_name(name).is_some()
-            || schema.foreign_key(name).is_some()
-    };
-    match given {
-        Some(name) if is_taken(&name.value) => Err(Error::already_exists(format!(
-            "constraint {} of table {} already exists",
-            name.value, schema.name
-        ))
-        .with_sqlstate("42710")
-        .at(position(name.span.start))),
-        Some(name) => Ok(name.value.clone()),
-        None => {
-            let base = base();
-            let numbered = (1..).map(|number| format!("{base}{number}"));
-            let mut names = std::iter::once(base.clone()).chain(numbered);
-            Ok(names.find(|name| !is_taken(name)).unwrap_or(base))
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::bind::binder::Binder;
 use crate::bind::names::{table_name, unsupported};
 use crate::bind::scope::no_column;
-use crate::bind::statement::declared::free_name;
+use crate::bind::statement::constraint_name::free_name;
 use crate::parse::position;
 use nacre_types::{
     Column, Error, ForeignKey, Position, ReferentialAction, Result, TableSchema, limits,

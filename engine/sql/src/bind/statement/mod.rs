@@ -4,6 +4,7 @@ mod alter_column;
 pub(super) mod alter_table;
 pub(super) mod assignment;
 pub(super) mod change;
+mod constraint_name;
 pub(super) mod create_table;
 mod declared;
 pub(super) mod dispatch;
