@@ -59,7 +59,7 @@ pub struct Inference {
 
 impl Inference {
     /// Nothing so far.
-    pub fn new() -> Inference {
+    pub fn begun() -> Inference {
         Inference {
             candidates: vec![Candidate::new(0, DocumentStep::Root, 0)],
             documents: 0,

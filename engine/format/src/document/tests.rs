@@ -23,7 +23,7 @@ impl Source for InMemory<'_> {
 
 /// The nodes of documents, if they pay.
 fn infer(rows: &[Option<String>]) -> Option<Schema> {
-    let mut inference = Inference::new();
+    let mut inference = Inference::begun();
     for row in rows.iter().flatten() {
         assert!(inference.add(row.as_bytes()), "{row}");
     }

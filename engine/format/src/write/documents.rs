@@ -58,7 +58,7 @@ enum Stage {
 impl Shredding {
     pub fn new(column: Column) -> Shredding {
         debug_assert!(column.spec.data_type == DataType::Json, "documents of another type");
-        let stage = Stage::Infer(Inference::new());
+        let stage = Stage::Infer(Inference::begun());
         Shredding { column, next: 0, row: 0, stage, extremes: VecDeque::new() }
     }
 

@@ -183,11 +183,11 @@ fn of_one(
     let of_table = |step: &&Step| step.table().is_some_and(|known| known.id() == table.id());
     for step in core.writes().steps_from(first).iter().filter(of_table) {
         match step {
-            Step::Write(undo) if undo.claim.is_none() => {
-                // What a row was before its first change counts.
-                if seen.insert(Arc::as_ptr(&undo.node).addr()) {
-                    written(core, table, undo, followed)?;
-                }
+            // What a row was before its first change counts.
+            Step::Write(undo)
+                if undo.claim.is_none() && seen.insert(Arc::as_ptr(&undo.node).addr()) =>
+            {
+                written(core, table, undo, followed)?;
             }
             Step::Claim(claimed) => {
                 let segment = &claimed.state.segment;
