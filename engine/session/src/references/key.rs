@@ -318,10 +318,10 @@ impl Reference {
             let list = values.iter().map(literal).collect::<Result<Vec<_>>>()?;
             // The column with the most values says most; all of them together would be looked up in each
             // combination.
-            if keys.len() > 1 && list.len() <= most {
-                continue;
-            }
             if keys.len() > 1 {
+                if list.len() <= most {
+                    continue;
+                }
                 conditions.clear();
             }
             most = list.len();
