@@ -15,6 +15,7 @@ pub mod plan;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod type_names;
 mod unnest;
 mod window;
 

@@ -1,6 +1,7 @@
 //! `ALTER TABLE`. The parser's own function reads the changes of all databases, and costs a browser
 //! 7 KB of compressed code; changes that the binder refuses are recognised here by their first word.
 
+use super::columns;
 use super::refusal::{Parse, Refusal, keyword, upper};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
@@ -108,7 +109,7 @@ fn add(parser: &mut Parser) -> Parse<Change> {
     }
     let column_keyword = parser.parse_keyword(Keyword::COLUMN);
     let if_not_exists = parser.parse_keywords(&absent) || is_absent;
-    let column_def = parser.parse_column_def()?;
+    let column_def = columns::column(parser)?;
     let column_position = if parser.parse_keyword(Keyword::FIRST) {
         Some(MySQLColumnPosition::First)
     } else if parser.parse_keyword(Keyword::AFTER) {

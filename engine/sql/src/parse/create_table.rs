@@ -1,6 +1,7 @@
 //! `CREATE TABLE`. The parser's own function reads the clauses of all databases behind the columns, in 26 KB of code;
 //! those are refused here by their first words.
 
+use super::columns::columns;
 use super::refusal::{Parse, Refusal, keyword};
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{
@@ -43,7 +44,7 @@ pub(super) fn create_table(parser: &mut Parser) -> Parse<CreateTable> {
     table.if_not_exists = if_not_exists;
     refuse_clauses(parser)?;
     table.like = like(parser)?;
-    (table.columns, table.constraints) = parser.parse_columns()?;
+    (table.columns, table.constraints) = columns(parser)?;
     table.without_rowid = parser.parse_keywords(&[Keyword::WITHOUT, Keyword::ROWID]);
     refuse_clauses(parser)?;
     if parser.peek_keyword(Keyword::WITH) && parser.peek_nth_token_ref(1).token == Token::LParen {

@@ -2,8 +2,9 @@
 //! Only lexical and grammatical choices live here; the binder gives statements their meaning.
 
 use super::operator_words::{GLOB, NOT_GLOB};
+use super::prefix::prefix;
 use nacre_types::sorted::SortedMap;
-use sqlparser::ast::{Expr, UnaryOperator};
+use sqlparser::ast::Expr;
 use sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
@@ -121,19 +122,8 @@ impl Dialect for NacreDialect {
         true
     }
 
-    /// Parses literals, parameters and signs by their first token. The parser would first try them
-    /// as a type name (`DATE '…'`), and formatting the error of that attempt takes longer than
-    /// everything else.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
-        match parser.peek_token_ref().token {
-            Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {
-                Some(parser.parse_value().map(Expr::Value))
-            }
-            Token::Minus => Some(parse_sign(parser, UnaryOperator::Minus)),
-            Token::Plus => Some(parse_sign(parser, UnaryOperator::Plus)),
-            Token::Tilde => Some(parse_sign(parser, UnaryOperator::BitwiseNot)),
-            _ => None,
-        }
+        Some(prefix(parser))
     }
 
     /// Precedences of MySQL where they differ from the parser's: `XOR` between `AND` and `OR`,
@@ -308,14 +298,8 @@ fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
 /// `*`, parts of JSON between a sign and `::`.
 const SHIFT: u8 = 25;
 const CARET: u8 = 42;
-const SIGN: u8 = 43;
+pub(super) const SIGN: u8 = 43;
 const PART: u8 = 45;
-
-/// Parses the prefix operators `-`, `+` and `~`.
-fn parse_sign(parser: &mut Parser, op: UnaryOperator) -> Result<Expr, ParserError> {
-    parser.next_token();
-    Ok(Expr::UnaryOp { op, expr: Box::new(parser.parse_subexpr(SIGN)?) })
-}
 
 #[cfg(test)]
 mod tests {

@@ -5,13 +5,16 @@
 //! Cutting rows out of a text ([`literal_rows`]) never changes a result; errors are of the whole text.
 
 mod alter;
+mod columns;
 mod create_table;
+mod data_type;
 mod dialect;
 mod errors;
 mod keyword_names;
 pub(crate) mod literal_rows;
 mod merge;
 pub(crate) mod operator_words;
+mod prefix;
 mod refusal;
 pub(crate) mod spelling;
 mod statement;

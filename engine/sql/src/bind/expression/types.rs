@@ -1,85 +1,58 @@
 //! Type names, and the coercion rules: the common type of two operands and the result type of
 //! arithmetic. `docs/SQL.md` states the same rules for users.
 
+use crate::type_names::{Meaning, meaning};
 use nacre_function::decimal_type::{decimal, decimal_shape};
 use nacre_types::{DECIMAL_MAX_PRECISION, DataType, Error, PhysicalType, Result};
-use sqlparser::ast::{
-    BinaryLength, CharLengthUnits, CharacterLength, DataType as Ast, ExactNumberInfo, TimezoneInfo,
-};
+use sqlparser::ast::DataType as Ast;
 
 /// Converts a type name in a statement to a data type.
 pub(crate) fn data_type(ast: &Ast) -> Result<DataType> {
-    use DataType::*;
-    Ok(match ast {
-        Ast::Bool | Ast::Boolean => Boolean,
-        Ast::TinyInt(_) => Int8,
-        Ast::SmallInt(_) | Ast::Int2(_) | Ast::Int16 => Int16,
-        Ast::Int(_) | Ast::Integer(_) | Ast::Int4(_) | Ast::MediumInt(_) | Ast::Int32 => Int32,
-        Ast::BigInt(_) | Ast::Int8(_) | Ast::Int64 | Ast::Signed | Ast::SignedInteger => Int64,
-        Ast::TinyIntUnsigned(_) | Ast::UTinyInt | Ast::UInt8 => UInt8,
-        Ast::SmallIntUnsigned(_) | Ast::Int2Unsigned(_) | Ast::USmallInt | Ast::UInt16 => UInt16,
-        Ast::IntUnsigned(_)
-        | Ast::IntegerUnsigned(_)
-        | Ast::Int4Unsigned(_)
-        | Ast::MediumIntUnsigned(_) => UInt32,
-        Ast::UInt32 => UInt32,
-        Ast::BigIntUnsigned(_) | Ast::Int8Unsigned(_) | Ast::UBigInt | Ast::UInt64 => UInt64,
-        Ast::Unsigned | Ast::UnsignedInteger => UInt64,
-        Ast::Float(ExactNumberInfo::PrecisionAndScale(..))
-        | Ast::Double(ExactNumberInfo::PrecisionAndScale(..)) => {
+    let written = ast.to_string();
+    let (name, numbers) = parts(&written);
+    let (first, second) = (numbers.first().copied(), numbers.get(1).copied());
+    let meaning = meaning(&name).unwrap_or(Meaning::Foreign);
+    let most = match meaning {
+        Meaning::Plain(_) => 0,
+        Meaning::Float(_) | Meaning::Decimal => 2,
+        Meaning::Foreign => usize::MAX,
+        _ => 1,
+    };
+    if numbers.len() > most {
+        return Err(Error::type_error(format!("the type {written} has too many numbers")));
+    }
+    Ok(match meaning {
+        Meaning::Plain(data_type) => data_type,
+        Meaning::Integer(data_type) => {
+            first.map(whole).transpose()?;
+            data_type
+        }
+        Meaning::Float(_) if second.is_some() => {
             return Err(Error::unsupported("digits of FLOAT and DOUBLE are not supported"));
         }
-        Ast::Float(ExactNumberInfo::Precision(p)) if *p > 24 => Float64,
-        Ast::Float(_) | Ast::Float4 | Ast::Float32 | Ast::Real => Float32,
-        Ast::Double(_) | Ast::DoublePrecision | Ast::Float8 | Ast::Float64 => Float64,
-        Ast::Decimal(n) | Ast::Numeric(n) | Ast::Dec(n) => decimal_type(n)?,
-        Ast::Char(n) | Ast::Character(n) => Text { max_chars: Some(characters(n)?.unwrap_or(1)) },
-        Ast::Varchar(n) | Ast::CharacterVarying(n) | Ast::CharVarying(n) | Ast::Nvarchar(n) => {
-            Text { max_chars: characters(n)? }
-        }
-        Ast::Text | Ast::TinyText | Ast::MediumText | Ast::LongText => DataType::TEXT,
-        Ast::String(n) | Ast::Clob(n) => Text { max_chars: n.map(length).transpose()? },
-        Ast::Binary(n) => Binary { max_bytes: Some(n.map(length).transpose()?.unwrap_or(1)) },
-        Ast::Varbinary(Some(BinaryLength::IntegerLength { length: n })) => {
-            Binary { max_bytes: Some(length(*n)?) }
-        }
-        Ast::Blob(n) | Ast::Bytes(n) => Binary { max_bytes: n.map(length).transpose()? },
-        Ast::Varbinary(_) | Ast::TinyBlob | Ast::MediumBlob | Ast::LongBlob | Ast::Bytea => {
-            DataType::BLOB
-        }
-        Ast::Date | Ast::Date32 => Date,
-        Ast::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => return Err(time_zone()),
-        Ast::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => return Err(time_zone()),
-        Ast::Time(p, _) => temporal(*p, Time)?,
-        Ast::Datetime(p) | Ast::Timestamp(p, _) | Ast::TimestampNtz(p) => temporal(*p, Timestamp)?,
-        Ast::Datetime64(p, _) => temporal(Some(*p), Timestamp)?,
-        Ast::HugeInt => Decimal { precision: DECIMAL_MAX_PRECISION, scale: 0 },
-        Ast::Interval { .. } => Interval,
-        Ast::JSON | Ast::JSONB => Json,
-        Ast::Custom(name, arguments) if arguments.is_empty() => match alias(&name.to_string()) {
-            Some(data_type) => data_type,
-            None => return Err(unknown_type(ast)),
+        Meaning::Float(data_type) => match first.map(whole).transpose()? {
+            Some(25..) => DataType::Float64,
+            _ => data_type,
         },
-        other => return Err(unknown_type(other)),
+        Meaning::Decimal => {
+            let precision = first.map(whole).transpose()?;
+            let scale = second.map(whole).transpose()?;
+            decimal_type(
+                precision.unwrap_or(18),
+                scale.unwrap_or(if first.is_some() { 0 } else { 3 }),
+            )?
+        }
+        Meaning::Text(unless_given) => {
+            DataType::Text { max_chars: first.map_or(Ok(unless_given), characters)? }
+        }
+        Meaning::Binary(unless_given) => {
+            let given = |n: &str| length(n).map(Some);
+            DataType::Binary { max_bytes: first.map_or(Ok(unless_given), given)? }
+        }
+        Meaning::Temporal(data_type) => temporal(first.map(whole).transpose()?, data_type)?,
+        Meaning::Zoned => return Err(Error::unsupported("types WITH TIME ZONE are not supported")),
+        Meaning::Foreign => return Err(unknown_type(&written, &name)),
     })
-}
-
-/// Returns the type of a name that is not a word of the parser.
-fn alias(name: &str) -> Option<DataType> {
-    const NAMES: [(&str, DataType); 11] = [
-        ("int1", DataType::Int8),
-        ("short", DataType::Int16),
-        ("long", DataType::Int64),
-        ("uinteger", DataType::UInt32),
-        ("uint", DataType::UInt32),
-        ("logical", DataType::Boolean),
-        ("bpchar", DataType::TEXT),
-        ("timestamp_s", DataType::Timestamp),
-        ("timestamp_ms", DataType::Timestamp),
-        ("timestamp_us", DataType::Timestamp),
-        ("timestamp_ns", DataType::Timestamp),
-    ];
-    NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, to)| *to)
 }
 
 /// The type of a column declared `SERIAL`, which counts rows; `None` for any other type.
@@ -97,64 +70,60 @@ pub(crate) fn serial(ast: &Ast) -> Option<DataType> {
     NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, to)| *to)
 }
 
-fn time_zone() -> Error {
-    Error::unsupported("types WITH TIME ZONE are not supported")
+/// Divides a type as it is written, such as `INT(10) UNSIGNED`, into its words and what is in its parentheses.
+fn parts(written: &str) -> (String, Vec<&str>) {
+    let Some((before, rest)) = written.split_once('(') else {
+        return (written.to_string(), Vec::new());
+    };
+    let (inside, after) = rest.rsplit_once(')').unwrap_or((rest, ""));
+    (format!("{before}{after}"), inside.split(',').map(str::trim).collect())
 }
 
 #[cold]
-fn unknown_type(ast: &Ast) -> Error {
-    let name = ast.to_string();
-    let known = matches!(
-        ast,
-        Ast::Array(_)
-            | Ast::Map(..)
-            | Ast::Struct(..)
-            | Ast::Enum(..)
-            | Ast::Set(_)
-            | Ast::Uuid
-            | Ast::UHugeInt
-            | Ast::Bit(_)
-    );
-    if known {
-        return Error::unsupported(format!("type {name} is not supported"));
+fn unknown_type(written: &str, name: &str) -> Error {
+    let first = name.split([' ', '[', '<']).next().unwrap_or(name);
+    if meaning(first).is_some() {
+        return Error::unsupported(format!("type {written} is not supported"));
     }
-    Error::not_found(format!("no type `{name}`"))
+    Error::not_found(format!("no type `{written}`"))
 }
 
-fn length(n: u64) -> Result<u32> {
-    match u32::try_from(n) {
+/// Reads a number in the parentheses of a type.
+fn whole(text: &str) -> Result<i64> {
+    text.parse().map_err(|_| Error::type_error(format!("{text} is no number for a type")))
+}
+
+fn length(text: &str) -> Result<u32> {
+    match u32::try_from(whole(text)?) {
         Ok(n) if n > 0 => Ok(n),
-        _ => Err(Error::type_error(format!("length {n} of a type is out of range"))),
+        _ => Err(Error::type_error(format!("length {text} of a type is out of range"))),
     }
 }
 
-fn characters(n: &Option<CharacterLength>) -> Result<Option<u32>> {
-    match n {
-        Some(CharacterLength::IntegerLength { unit: Some(CharLengthUnits::Octets), .. }) => {
-            Err(Error::unsupported("a length in OCTETS is not supported"))
-        }
-        Some(CharacterLength::IntegerLength { length: n, .. }) => length(*n).map(Some),
-        _ => Ok(None),
+/// Reads the length of a text: a number, which may be followed by its unit, or `MAX`.
+fn characters(text: &str) -> Result<Option<u32>> {
+    let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
+    if unit.eq_ignore_ascii_case("octets") {
+        return Err(Error::unsupported("a length in OCTETS is not supported"));
+    }
+    match text.eq_ignore_ascii_case("max") {
+        true => Ok(None),
+        false => length(number).map(Some),
     }
 }
 
-fn temporal(precision: Option<u64>, data_type: DataType) -> Result<DataType> {
+fn temporal(precision: Option<i64>, data_type: DataType) -> Result<DataType> {
     match precision {
-        Some(p) if p > 6 => {
+        Some(p) if !(0..=6).contains(&p) => {
             Err(Error::type_error(format!("precision {p} of {data_type} exceeds 6 digits")))
         }
         _ => Ok(data_type),
     }
 }
 
-fn decimal_type(n: &ExactNumberInfo) -> Result<DataType> {
-    let (precision, scale) = match n {
-        ExactNumberInfo::None => (18, 3),
-        ExactNumberInfo::Precision(p) => (*p, 0),
-        ExactNumberInfo::PrecisionAndScale(p, s) => (*p, *s),
-    };
-    let max = DECIMAL_MAX_PRECISION as u64;
-    if precision == 0 || precision > max || scale < 0 || scale as u64 > precision {
+fn decimal_type(precision: i64, scale: i64) -> Result<DataType> {
+    let max = DECIMAL_MAX_PRECISION as i64;
+    if !(1..=max).contains(&precision) || !(0..=precision).contains(&scale) {
         let message = format!(
             "DECIMAL({precision},{scale}): precision must be between 1 and {max}, scale between 0 and the precision"
         );
