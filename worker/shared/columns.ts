@@ -105,14 +105,21 @@ export function converter({ code, scale }: WireField, types: WireTypes): Convert
             Math.abs(days) <= DATE_RANGE_DAYS ? new Date(days * 86_400_000) : formatDate(days);
     case Code.Timestamp:
       return types.date === 'string' ? formatTimestamp : exactDate;
+    case Code.TimestampTz:
+      return types.date === 'string' ? formatTimestampTz : (raw: bigint) => exactDate(raw, formatTimestampTz);
     default:
       return null;
   }
 }
 
-function exactDate(micros: bigint): Date | string {
+/** A `Date`, or the text of a timestamp that a `Date` cannot hold. */
+function exactDate(micros: bigint, format = formatTimestamp): Date | string {
   if (micros % MICROS_PER_MS !== 0n) {
-    return formatTimestamp(micros);
+    return format(micros);
   }
   return new Date(Number(micros / MICROS_PER_MS));
+}
+
+function formatTimestampTz(micros: bigint): string {
+  return `${formatTimestamp(micros)}+00`;
 }

@@ -103,6 +103,7 @@ export const Code = {
   Time: 11,
   Timestamp: 12,
   Json: 13,
+  TimestampTz: 14,
 } as const;
 /** One of the codes. */
 export type Code = (typeof Code)[keyof typeof Code];

@@ -59,8 +59,11 @@ export function decodeLeaf(value: unknown): unknown {
     case 'DATE':
       return new Date(text);
     case 'TIMESTAMP':
+    case 'TIMESTAMPTZ':
       // A Date has milliseconds.
-      return /\.\d{3}0*[1-9]/.test(text) ? text : new Date(`${text.replace(' ', 'T')}Z`);
+      return /\.\d{3}0*[1-9]/.test(text)
+        ? text
+        : new Date(`${text.replace(' ', 'T').replace('+00', '')}Z`);
     case 'BLOB':
       return Uint8Array.from(text.match(/../g) ?? [], (byte) => parseInt(byte, 16));
     default:

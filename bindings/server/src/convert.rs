@@ -1,6 +1,6 @@
 //! Converts text to values of a column's type, for CSV, TBL and NDJSON.
 
-use nacredb::{DataType, PhysicalType, VectorBuilder, decimal, json, temporal};
+use nacredb::{DataType, PhysicalType, VectorBuilder, decimal, json, temporal, uuid};
 
 /// Parses text as a value of the type and appends it. The error is a predicate that completes a
 /// sentence whose subject is the text ("is not a BIGINT").
@@ -55,6 +55,10 @@ pub fn push_text(
         DataType::Date => builder.push_i64(temporal::parse_date(text).ok_or_else(not)? as i64),
         DataType::Time => builder.push_i64(temporal::parse_time(text).ok_or_else(not)?),
         DataType::Timestamp => builder.push_i64(temporal::parse_timestamp(text).ok_or_else(not)?),
+        DataType::TimestampTz => {
+            builder.push_i64(temporal::parse_timestamp_tz(text).ok_or_else(not)?);
+        }
+        DataType::Uuid => builder.push_i128(uuid::pack(uuid::parse(text).ok_or_else(not)?)),
         DataType::Interval => return Err("INTERVAL cannot be stored".into()),
         DataType::Json => {
             let text = json::normal(text).map_err(|_| not())?;

@@ -84,12 +84,13 @@ fn code(data_type: DataType) -> u8 {
         Float32 | Float64 => 5,
         Decimal { .. } if data_type.physical() == PhysicalType::I64 => 6,
         Decimal { .. } => 7,
-        Text { .. } | Interval => 8,
+        Text { .. } | Interval | Uuid => 8,
         Binary { .. } => 9,
         Date => 10,
         Time => 11,
         Timestamp => 12,
         Json => 13,
+        TimestampTz => 14,
     }
 }
 
@@ -199,14 +200,16 @@ fn push(cells: &Cells, value: Value, code: u8) {
         Value::Null => cells.push(&JsValue::NULL),
         Value::Boolean(v) => cells.push(&v.into()),
         Value::Int(v) if code == INT => cells.push_number(v as f64),
-        Value::Int(v) | Value::Time(v) | Value::Timestamp(v) => cells.push_integer(v),
+        Value::Int(v) | Value::Time(v) | Value::Timestamp(v) | Value::TimestampTz(v) => {
+            cells.push_integer(v)
+        }
         Value::UInt(v) => cells.push(&v.into()),
         Value::Float(v) => cells.push_number(v),
         Value::Decimal { unscaled, .. } => cells.push(&unscaled.into()),
         Value::Text(v) | Value::Json(v) => cells.push_text(&v),
         Value::Binary(v) => cells.push(&Uint8Array::from(&v[..])),
         Value::Date(v) => cells.push_number(f64::from(v)),
-        interval @ Value::Interval(_) => cells.push_text(&interval.to_string()),
+        shown @ (Value::Interval(_) | Value::Uuid(_)) => cells.push_text(&shown.to_string()),
     }
 }
 
@@ -239,7 +242,7 @@ fn fill(out: &Wire, data_type: DataType, parts: &[&Vector], rows: usize) -> nacr
             });
             out.set_values(&Float64Array::from(&values[..]));
         }
-        Int64 | Time | Timestamp | UInt64 | Decimal { .. } => {
+        Int64 | Time | Timestamp | TimestampTz | UInt64 | Decimal { .. } => {
             let values = collect(parts, rows, |values, all: &mut Vec<i64>| match values {
                 Values::I64(v) => all.extend(v),
                 Values::I128(v) => {
@@ -249,7 +252,7 @@ fn fill(out: &Wire, data_type: DataType, parts: &[&Vector], rows: usize) -> nacr
             });
             out.set_values(&BigInt64Array::from(&values[..]));
         }
-        Text { .. } | Binary { .. } | Json | Interval => bytes(out, parts, rows)?,
+        Text { .. } | Binary { .. } | Json | Interval | Uuid => bytes(out, parts, rows)?,
     }
     if parts.iter().any(|part| part.validity().is_some()) {
         out.set_validity(&validity(parts, rows));

@@ -54,7 +54,7 @@ pub use nacre_types::walked;
 pub use nacre_types::{
     Column, ColumnRule, DataType, Error, ErrorKind, Interval, KeyColumns, MemoryPart, PhysicalType,
     Position, Reason, Result, TableId, TableSchema, Value, decimal, format_float32, hash, json,
-    limits, temporal,
+    limits, temporal, uuid,
 };
 pub use prepared::Prepared;
 pub use report::{ColumnReport, PathReport, SegmentColumnReport, SegmentReport, TableReport};

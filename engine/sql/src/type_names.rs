@@ -20,14 +20,14 @@ pub(crate) enum Meaning {
     Binary(Option<u32>),
     /// A time; the digits of its seconds' fraction may follow.
     Temporal(DataType),
-    /// A time with a time zone.
+    /// A time of day with a time zone.
     Zoned,
     /// A type of other databases.
     Foreign,
 }
 
 use DataType::{Boolean, Date, Int8, Int16, Int32, Int64, Interval, Json, Time, Timestamp};
-use DataType::{Float32, Float64, UInt8, UInt16, UInt32, UInt64};
+use DataType::{Float32, Float64, TimestampTz, UInt8, UInt16, UInt32, UInt64, Uuid};
 use Meaning::{Binary, Decimal, Float, Foreign, Integer, Plain, Temporal, Text, Zoned};
 
 const LONGEST_INTEGER: DataType = DataType::Decimal { precision: DECIMAL_MAX_PRECISION, scale: 0 };
@@ -121,8 +121,9 @@ const NAMES: &[(&str, Meaning)] = &[
     ("timestamp_ns", Plain(Timestamp)),
     ("time with time zone", Zoned),
     ("timetz", Zoned),
-    ("timestamp with time zone", Zoned),
-    ("timestamptz", Zoned),
+    ("timestamp with time zone", Temporal(TimestampTz)),
+    ("timestamptz", Temporal(TimestampTz)),
+    ("uuid", Plain(Uuid)),
     ("interval", Plain(Interval)),
     ("json", Plain(Json)),
     ("jsonb", Plain(Json)),
@@ -133,7 +134,6 @@ const NAMES: &[(&str, Meaning)] = &[
     ("set", Foreign),
     ("struct", Foreign),
     ("uhugeint", Foreign),
-    ("uuid", Foreign),
 ];
 
 /// The meaning of a name, whose words are separated by single blanks, in any case.

@@ -26,7 +26,7 @@ pub use schema::{
 };
 pub use value::{
     DECIMAL_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, Interval, PhysicalType, Value,
-    decimal, format_float, format_float32, interval, json, parse_float, temporal,
+    decimal, format_float, format_float32, interval, json, parse_float, temporal, uuid,
 };
 
 /// Logical commit time. Zero is before every commit; each commit gets the next number.

@@ -8,7 +8,7 @@ use nacre_function::entry::definition::Typing::Declared;
 use nacre_function::entry::definition::{Call, ScalarFunction};
 use nacre_function::entry::doc::Doc;
 use nacre_function::entry::scalar::{function, takes};
-use nacre_types::{DataType, Error, Result, Value};
+use nacre_types::{DataType, Error, Result, uuid};
 
 /// A number for each row; `TABLESAMPLE` refers to it.
 pub static RANDOM: ScalarFunction = function(
@@ -35,17 +35,16 @@ pub(crate) static FUNCTIONS: &[&ScalarFunction] = &[
         &["uuid", "gen_random_uuid"],
         Doc::new(
             "uuid(), gen_random_uuid()",
-            "A random UUID (version 4) as text, another for each row.",
+            "A random UUID (version 4), another for each row.",
             "length(uuid())",
             "36",
         ),
-        Declared(takes(&[]), DataType::TEXT),
+        Declared(takes(&[]), DataType::Uuid),
         Vectors(|call| {
             let [high, low] = seeds(call)?;
-            let texts: Vec<Value> = (0..call.rows.len)
-                .map(|row| Value::Text(uuid(mixed(high, row), mixed(low, row))))
-                .collect();
-            Ok(Vector::from_values(DataType::TEXT, &texts))
+            let uuids = (0..call.rows.len)
+                .map(|row| uuid::pack(version_4(mixed(high, row), mixed(low, row))));
+            Ok(Vector::new(DataType::Uuid, Values::I128(uuids.collect()), None))
         }),
     )
     .volatile(),
@@ -72,12 +71,10 @@ fn fraction(bits: u64) -> f64 {
 }
 
 /// A UUID of version 4 and variant 1 (RFC 9562) from random bits.
-fn uuid(high: u64, low: u64) -> String {
+fn version_4(high: u64, low: u64) -> u128 {
     let high = high & 0xffff_ffff_ffff_0fff | 0x4000;
     let low = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
-    let (a, b, c) = (high >> 32, high >> 16 & 0xffff, high & 0xffff);
-    let (d, e) = (low >> 48, low & 0xffff_ffff_ffff);
-    format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+    (high as u128) << 64 | low as u128
 }
 
 #[cfg(test)]
@@ -95,7 +92,8 @@ mod tests {
 
     #[test]
     fn uuids_have_their_version() {
-        assert_eq!(uuid(0, 0), "00000000-0000-4000-8000-000000000000");
-        assert_eq!(uuid(u64::MAX, u64::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        let text = |high, low| uuid::format(version_4(high, low));
+        assert_eq!(text(0, 0), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(text(u64::MAX, u64::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
     }
 }

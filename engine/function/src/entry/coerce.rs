@@ -53,11 +53,13 @@ pub fn number(binding: &mut dyn Binding, operand: Operand, name: &str) -> Result
     }
 }
 
-/// Converts to a date, time, timestamp or interval; a text literal is parsed as a timestamp.
+/// Converts to a date, time, timestamp or interval; a text literal is parsed as a timestamp, and one with a time zone
+/// becomes that of UTC.
 pub fn temporal(binding: &mut dyn Binding, operand: Operand) -> Result<Operand> {
     let operand = binding.settle(operand, DataType::Timestamp);
     let is_literal = binding.literal(&operand).is_some();
     match binding.data_type(&operand) {
+        DataType::TimestampTz => binding.cast(operand, DataType::Timestamp),
         DataType::Date | DataType::Timestamp | DataType::Time | DataType::Interval => Ok(operand),
         DataType::Null => binding.cast(operand, DataType::Timestamp),
         DataType::Text { .. } if is_literal => binding.cast(operand, DataType::Timestamp),

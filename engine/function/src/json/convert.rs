@@ -25,9 +25,12 @@ pub fn to_json(value: &Value) -> Result<Cow<'_, str>> {
             let message = format!("JSON has no form for {value}");
             return Err(Error::type_error(message).with_sqlstate("22023"));
         }
-        Value::Date(_) | Value::Time(_) | Value::Timestamp(_) | Value::Interval(_) => {
-            Cow::Owned(quoted(&value.to_string()))
-        }
+        Value::Date(_)
+        | Value::Time(_)
+        | Value::Timestamp(_)
+        | Value::TimestampTz(_)
+        | Value::Interval(_)
+        | Value::Uuid(_) => Cow::Owned(quoted(&value.to_string())),
     })
 }
 

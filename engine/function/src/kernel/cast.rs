@@ -100,9 +100,19 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
                 key::from_integer(to, fit(decimal::rescale(unscaled, scale, to.scale()), to)?)
             }
         }
-        (Value::Date(v), T::Timestamp) => Value::Timestamp(*v as i64 * MICROS_PER_DAY),
-        (Value::Timestamp(v), T::Date) => Value::Date(v.div_euclid(MICROS_PER_DAY) as i32),
-        (Value::Timestamp(v), T::Time) => Value::Time(v.rem_euclid(MICROS_PER_DAY)),
+        (Value::Date(v), T::Timestamp | T::TimestampTz) => {
+            key::from_integer(to, (*v as i64 * MICROS_PER_DAY) as i128)
+        }
+        (Value::Timestamp(v) | Value::TimestampTz(v), T::Date) => {
+            Value::Date(v.div_euclid(MICROS_PER_DAY) as i32)
+        }
+        (Value::Timestamp(v) | Value::TimestampTz(v), T::Time) => {
+            Value::Time(v.rem_euclid(MICROS_PER_DAY))
+        }
+        // Sessions are in UTC.
+        (Value::Timestamp(v) | Value::TimestampTz(v), T::Timestamp | T::TimestampTz) => {
+            key::from_integer(to, *v as i128)
+        }
         (Value::Time(v), T::Interval) => {
             Value::Interval(nacre_types::Interval { months: 0, days: 0, micros: *v })
         }
@@ -110,7 +120,8 @@ pub fn cast_value(value: &Value, to: DataType) -> Result<Value> {
             Value::Json(value.to_string())
         }
         (Value::Float(v), T::Json) if v.is_finite() => Value::Json(value.to_string()),
-        (Value::Date(_) | Value::Time(_) | Value::Timestamp(_), T::Json) => {
+        (Value::Date(_) | Value::Time(_) | Value::Timestamp(_), T::Json)
+        | (Value::TimestampTz(_) | Value::Uuid(_), T::Json) => {
             Value::Json(json::quoted(&value.to_string()))
         }
         _ => return Err(no_cast(value.natural_type(), to)),
@@ -138,6 +149,8 @@ pub fn is_of_type(value: &Value, data_type: DataType) -> bool {
         | (Value::Time(_), DataType::Time)
         | (Value::Timestamp(_), DataType::Timestamp)
         | (Value::Interval(_), DataType::Interval)
+        | (Value::TimestampTz(_), DataType::TimestampTz)
+        | (Value::Uuid(_), DataType::Uuid)
         | (Value::Json(_), DataType::Json) => true,
         (Value::Int(v), t) if t != DataType::UInt64 => {
             t.integer_range().is_some_and(|(low, high)| (low..=high).contains(&(*v as i128)))
@@ -185,8 +198,13 @@ pub fn cast_vector(arg: &Vector, to: DataType, rows: ActiveRows<'_>) -> Result<V
     if from.is_numeric() && to.is_float() {
         return floats(arg, to, rows);
     }
+    if matches!(from, DataType::Timestamp | DataType::TimestampTz)
+        && matches!(to, DataType::Timestamp | DataType::TimestampTz)
+    {
+        return Ok(arg.clone().with_type(to));
+    }
     if from == DataType::Date
-        && to == DataType::Timestamp
+        && matches!(to, DataType::Timestamp | DataType::TimestampTz)
         && let Some(days) = view::i64s(arg)
     {
         let out = (0..arg.len()).map(|i| days.get(i).wrapping_mul(MICROS_PER_DAY)).collect();

@@ -12,7 +12,7 @@ use nacre_types::{DataType, Error, Interval, Result, Value, interval};
 
 /// Whether a type uses calendar arithmetic.
 pub fn is_temporal(data_type: DataType) -> bool {
-    matches!(data_type, DataType::Date | DataType::Time | DataType::Timestamp | DataType::Interval)
+    data_type.is_moment() || data_type == DataType::Interval
 }
 
 #[cold]
@@ -29,8 +29,16 @@ pub fn binary(
     rows: ActiveRows<'_>,
 ) -> Result<Vector> {
     map_values(&[left, right], data_type, rows, Room::of_vector(), &mut |i| {
-        one(op, &left.value(i), &right.value(i), data_type)
+        one(op, &in_utc(left.value(i)), &in_utc(right.value(i)), data_type)
     })
+}
+
+/// A timestamp with a time zone as one without, which is that of UTC.
+fn in_utc(value: Value) -> Value {
+    match value {
+        Value::TimestampTz(micros) => Value::Timestamp(micros),
+        other => other,
+    }
 }
 
 fn one(op: BinaryOp, left: &Value, right: &Value, data_type: DataType) -> Result<Value> {

@@ -3,7 +3,7 @@
 use super::decimals::fit;
 use super::double::finite;
 use nacre_types::{
-    DataType, Error, Result, Value, decimal, interval, json, key, parse_float, temporal,
+    DataType, Error, Result, Value, decimal, interval, json, key, parse_float, temporal, uuid,
 };
 
 /// The error for text that is not a value of the type (`22P02`).
@@ -45,6 +45,10 @@ pub fn parse(text: &str, to: DataType) -> Result<Value> {
         T::Date => Value::Date(temporal::parse_date_of(trimmed).ok_or_else(bad)?),
         T::Time => Value::Time(temporal::parse_time_of(trimmed).ok_or_else(bad)?),
         T::Timestamp => Value::Timestamp(temporal::parse_timestamp(trimmed).ok_or_else(bad)?),
+        T::TimestampTz => {
+            Value::TimestampTz(temporal::parse_timestamp_tz(trimmed).ok_or_else(bad)?)
+        }
+        T::Uuid => Value::Uuid(uuid::parse(trimmed).ok_or_else(bad)?),
         T::Interval => Value::Interval(interval::parse(trimmed).ok_or_else(bad)?),
         T::Json => Value::Json(json::normal(text)?.into_owned()),
         T::Binary { max_bytes } => {

@@ -13,9 +13,9 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, ScalarBuffer};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use nacre_column::{Batch, Values, Vector};
+use nacre_column::{Batch, Values, Vector, VectorBuilder};
 use nacre_sql::Field;
-use nacre_types::{DataType, Error, Interval, PhysicalType, Result};
+use nacre_types::{DataType, Error, Interval, PhysicalType, Result, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -52,6 +52,9 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
     if vector.data_type().physical() == PhysicalType::Bytes {
         return texts_to_arrow(vector);
     }
+    if vector.data_type() == DataType::Uuid {
+        return texts_to_arrow(&texts_of(vector));
+    }
     let values = vector.flat();
     let narrow = |what: &Values| match what {
         Values::I64(v) => v.clone(),
@@ -77,6 +80,16 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
         (DataType::Date, _) => ints!(Date32Type, i32),
         (DataType::Time, _) => ints!(Time64MicrosecondType, i64),
         (DataType::Timestamp, _) => ints!(TimestampMicrosecondType, i64),
+        (DataType::TimestampTz, _) => {
+            let Values::I64(micros) = &*values else {
+                return Err(Error::unsupported("TIMESTAMPTZ in Arrow"));
+            };
+            let array = PrimitiveArray::<TimestampMicrosecondType>::new(
+                ScalarBuffer::from(micros.clone()),
+                nulls(vector),
+            );
+            Arc::new(array.with_timezone("UTC"))
+        }
         (DataType::UInt64, Values::I128(v)) => {
             primitive::<UInt64Type>(vector, v.iter().map(|v| *v as u64).collect())
         }
@@ -107,6 +120,18 @@ pub fn vector_to_arrow(vector: &Vector) -> Result<ArrayRef> {
         }
         (data_type, _) => return Err(Error::unsupported(format!("{data_type} in Arrow"))),
     })
+}
+
+/// The texts of values that have a form as text only.
+pub(super) fn texts_of(vector: &Vector) -> Vector {
+    let mut texts = VectorBuilder::new(DataType::TEXT);
+    for row in 0..vector.len() {
+        match vector.value(row) {
+            Value::Null => texts.push_null(),
+            value => texts.push_bytes(value.to_string().as_bytes()),
+        }
+    }
+    texts.finish()
 }
 
 /// Checks that the texts of a vector fit in one Arrow array.

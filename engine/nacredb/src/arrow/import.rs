@@ -11,7 +11,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType as ArrowType, TimeUnit};
 use nacre_column::{Batch, Bitmap, BytesColumn, Values, Vector, VectorBuilder};
 use nacre_types::hash::Map;
-use nacre_types::{DataType, Error, PhysicalType, Result, TableSchema, Value};
+use nacre_types::{DataType, Error, PhysicalType, Result, TableSchema, Value, uuid};
 use std::sync::Arc;
 
 /// Converts a record batch to rows of a table. Columns are matched by position, not by name, and
@@ -170,7 +170,7 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
         (DataType::Time, ArrowType::Time64(TimeUnit::Nanosecond)) => {
             Values::I64(native!(Time64NanosecondType).map(|ns| ns.div_euclid(1_000)).collect())
         }
-        (DataType::Timestamp, ArrowType::Timestamp(unit, _)) => {
+        (DataType::Timestamp | DataType::TimestampTz, ArrowType::Timestamp(unit, _)) => {
             let values = match unit {
                 TimeUnit::Second => scaled(native!(TimestampSecondType), 1_000_000),
                 TimeUnit::Millisecond => scaled(native!(TimestampMillisecondType), 1_000),
@@ -183,13 +183,13 @@ pub fn vector_from_arrow(array: &ArrayRef, data_type: DataType) -> Result<Vector
                 values.ok_or_else(|| Error::out_of_range("timestamp does not fit microseconds"))?,
             )
         }
-        (DataType::Text { .. } | DataType::Json, ArrowType::Utf8) => {
+        (DataType::Text { .. } | DataType::Json | DataType::Uuid, ArrowType::Utf8) => {
             return texts(data_type, array.as_string::<i32>().iter());
         }
-        (DataType::Text { .. } | DataType::Json, ArrowType::LargeUtf8) => {
+        (DataType::Text { .. } | DataType::Json | DataType::Uuid, ArrowType::LargeUtf8) => {
             return texts(data_type, array.as_string::<i64>().iter());
         }
-        (DataType::Text { .. } | DataType::Json, ArrowType::Utf8View) => {
+        (DataType::Text { .. } | DataType::Json | DataType::Uuid, ArrowType::Utf8View) => {
             return texts(data_type, array.as_string_view().iter());
         }
         (DataType::Binary { .. }, ArrowType::Binary) => {
@@ -249,6 +249,19 @@ pub(super) fn texts<'a>(
     data_type: DataType,
     values: impl Iterator<Item = Option<&'a str>> + Clone,
 ) -> Result<Vector> {
+    if data_type == DataType::Uuid {
+        let mut uuids = VectorBuilder::new(data_type);
+        for value in values {
+            let not = |text| {
+                Error::type_error(format!("'{text}' is not a valid UUID")).with_sqlstate("22P02")
+            };
+            match value.map(|text| uuid::parse(text).ok_or_else(|| not(text))).transpose()? {
+                Some(uuid) => uuids.push_i128(uuid::pack(uuid)),
+                None => uuids.push_null(),
+            }
+        }
+        return Ok(uuids.finish());
+    }
     if data_type == DataType::Json {
         let normal = |value: Option<&'a str>| value.map(nacre_types::json::normal).transpose();
         let normal = values.map(normal).collect::<Result<Vec<_>>>()?;

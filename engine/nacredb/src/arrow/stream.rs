@@ -6,7 +6,7 @@
 //!
 //! Source: Apache Arrow, *Columnar Format*, "Encapsulated message format" and "RecordBatch message".
 
-use super::export::{lossy, schema_of, within_array};
+use super::export::{lossy, schema_of, texts_of, within_array};
 use arrow_ipc::convert::IpcSchemaEncoder;
 use arrow_ipc::{
     Buffer, FieldNode, MessageBuilder, MessageHeader, MetadataVersion, RecordBatchBuilder,
@@ -111,6 +111,7 @@ impl Body {
         self.end_buffer(start);
         match vector.data_type().physical() {
             PhysicalType::Bytes => self.texts(vector),
+            _ if vector.data_type() == DataType::Uuid => self.texts(&texts_of(vector)),
             _ => self.values(vector),
         }
     }
@@ -154,7 +155,7 @@ impl Body {
             (T::Int32 | T::UInt32 | T::Date, Values::I64(v)) => {
                 fixed(out, v, |v| (v as u32).to_le_bytes());
             }
-            (T::Int64 | T::Time | T::Timestamp, Values::I64(v)) => {
+            (T::Int64 | T::Time | T::Timestamp | T::TimestampTz, Values::I64(v)) => {
                 fixed(out, v, i64::to_le_bytes);
             }
             (T::UInt64, Values::I128(v)) => fixed(out, v, |v| (v as u64).to_le_bytes()),

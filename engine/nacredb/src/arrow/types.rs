@@ -32,11 +32,12 @@ pub fn type_to_arrow(data_type: DataType) -> ArrowType {
         DataType::Float32 => ArrowType::Float32,
         DataType::Float64 => ArrowType::Float64,
         DataType::Decimal { precision, scale } => ArrowType::Decimal128(precision, scale as i8),
-        DataType::Text { .. } | DataType::Json => ArrowType::Utf8,
+        DataType::Text { .. } | DataType::Json | DataType::Uuid => ArrowType::Utf8,
         DataType::Binary { .. } => ArrowType::Binary,
         DataType::Date => ArrowType::Date32,
         DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         DataType::Interval => ArrowType::Interval(arrow_schema::IntervalUnit::MonthDayNano),
     }
 }
@@ -83,7 +84,8 @@ pub fn type_from_arrow(field: &ArrowField) -> Result<DataType> {
         | ArrowType::FixedSizeBinary(_) => DataType::BLOB,
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
         ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
-        ArrowType::Timestamp(_, _) => DataType::Timestamp,
+        ArrowType::Timestamp(_, None) => DataType::Timestamp,
+        ArrowType::Timestamp(_, Some(_)) => DataType::TimestampTz,
         ArrowType::Dictionary(_, value) => {
             return type_from_arrow(&field.clone().with_data_type((**value).clone()));
         }

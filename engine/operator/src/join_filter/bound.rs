@@ -37,12 +37,10 @@ fn some(rows: &Bitmap, test: impl Fn(usize) -> bool) -> Bitmap {
 
 /// Whether a sort can bound a key of this type: its order is that of the stored numbers and texts.
 fn is_bounded(data_type: DataType) -> bool {
-    use DataType::{Binary, Date, Decimal, Text, Time, Timestamp};
+    use DataType::{Binary, Decimal, Text, Uuid};
     data_type.is_integer()
-        || matches!(
-            data_type,
-            Date | Time | Timestamp | Decimal { .. } | Text { .. } | Binary { .. }
-        )
+        || data_type.is_moment()
+        || matches!(data_type, Decimal { .. } | Text { .. } | Binary { .. } | Uuid)
 }
 
 impl Bound {

@@ -105,7 +105,7 @@ impl Steps {
 /// Returns a number, or the microseconds of a point in time; `None` for null.
 fn point(value: &Value) -> Option<i64> {
     match value {
-        Value::Int(n) | Value::Timestamp(n) => Some(*n),
+        Value::Int(n) | Value::Timestamp(n) | Value::TimestampTz(n) => Some(*n),
         _ => None,
     }
 }
@@ -125,6 +125,7 @@ impl Operator for SeriesScan {
         {
             builder.push(&match data_type {
                 DataType::Timestamp => Value::Timestamp(value),
+                DataType::TimestampTz => Value::TimestampTz(value),
                 _ => Value::Int(value),
             });
             rows += 1;

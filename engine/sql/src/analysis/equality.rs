@@ -60,6 +60,8 @@ fn some_value(data_type: DataType) -> Value {
         DataType::Date => Value::Date(0),
         DataType::Time => Value::Time(0),
         DataType::Timestamp => Value::Timestamp(0),
+        DataType::TimestampTz => Value::TimestampTz(0),
+        DataType::Uuid => Value::Uuid(0),
         DataType::Interval => Value::Interval(Default::default()),
         _ => Value::Int(0),
     }

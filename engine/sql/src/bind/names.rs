@@ -4,6 +4,9 @@ use crate::parse::position;
 use nacre_types::{Error, Position, Result};
 use sqlparser::ast;
 
+/// Names of the time zone that sessions are in.
+pub(super) const UTC: &[&str] = &["utc", "gmt", "+00:00", "z", "etc/utc"];
+
 #[cold]
 pub(super) fn unsupported(feature: &str) -> Error {
     Error::unsupported(format!("{feature} is not supported"))

@@ -6,7 +6,7 @@
 //! closed by `00 00`. A key is the concatenation of its columns.
 
 use crate::bytes::Reader;
-use crate::{DataType, Error, PhysicalType, Result, Value, limits};
+use crate::{DataType, Error, PhysicalType, Result, Value, limits, uuid};
 
 /// Appends one value, which must be of the given type (see [`crate::Column::check`]). Returns a
 /// `limit` error if the key becomes longer than [`limits::MAX_KEY_BYTES`].
@@ -96,7 +96,8 @@ pub fn integer(value: &Value) -> Option<i128> {
         Value::UInt(v) => *v as i128,
         Value::Decimal { unscaled, .. } => *unscaled,
         Value::Date(v) => *v as i128,
-        Value::Time(v) | Value::Timestamp(v) => *v as i128,
+        Value::Time(v) | Value::Timestamp(v) | Value::TimestampTz(v) => *v as i128,
+        Value::Uuid(v) => uuid::pack(*v),
         Value::Interval(v) => v.pack(),
         _ => return None,
     })
@@ -110,6 +111,8 @@ pub fn from_integer(data_type: DataType, v: i128) -> Value {
         DataType::Date => Value::Date(v as i32),
         DataType::Time => Value::Time(v as i64),
         DataType::Timestamp => Value::Timestamp(v as i64),
+        DataType::TimestampTz => Value::TimestampTz(v as i64),
+        DataType::Uuid => Value::Uuid(uuid::unpack(v)),
         DataType::Interval => Value::Interval(crate::Interval::unpack(v)),
         _ => Value::Int(v as i64),
     }

@@ -8,7 +8,7 @@ use crate::bytes::{Reader, Write};
 use crate::{DECIMAL_MAX_PRECISION, DataType, Result, invariant};
 
 /// One type of each kind, with arbitrary parameters.
-const KINDS: [DataType; 20] = [
+const KINDS: [DataType; 22] = [
     DataType::Null,
     DataType::Boolean,
     DataType::Int8,
@@ -29,6 +29,8 @@ const KINDS: [DataType; 20] = [
     DataType::Timestamp,
     DataType::Interval,
     DataType::Json,
+    DataType::TimestampTz,
+    DataType::Uuid,
 ];
 
 /// The number of a type's kind.
@@ -54,6 +56,8 @@ const fn number(data_type: DataType) -> u8 {
         DataType::Timestamp => 18,
         DataType::Interval => 19,
         DataType::Json => 20,
+        DataType::TimestampTz => 21,
+        DataType::Uuid => 22,
     }
 }
 
@@ -195,6 +199,8 @@ mod tests {
             (DataType::Timestamp, 18, 17),
             (DataType::Interval, 19, 18),
             (DataType::Json, 20, 19),
+            (DataType::TimestampTz, 21, 20),
+            (DataType::Uuid, 22, 21),
         ];
         let mut all: Vec<_> = simple
             .into_iter()

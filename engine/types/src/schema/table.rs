@@ -256,10 +256,10 @@ impl Column {
                 true
             }
             (Value::Date(v), DataType::Date) => stored(*v as i64),
-            (Value::Time(v), DataType::Time) | (Value::Timestamp(v), DataType::Timestamp) => {
-                stored(*v)
-            }
-            (Value::Json(_), DataType::Json) => true,
+            (Value::Time(v), DataType::Time)
+            | (Value::Timestamp(v), DataType::Timestamp)
+            | (Value::TimestampTz(v), DataType::TimestampTz) => stored(*v),
+            (Value::Json(_), DataType::Json) | (Value::Uuid(_), DataType::Uuid) => true,
             _ => false,
         };
         if fits {
@@ -271,8 +271,7 @@ impl Column {
             self.name,
             self.data_type
         ));
-        let is_moment =
-            matches!(self.data_type, DataType::Date | DataType::Time | DataType::Timestamp);
+        let is_moment = self.data_type.is_moment();
         Err(if is_moment { error.with_sqlstate("22008") } else { error })
     }
 }

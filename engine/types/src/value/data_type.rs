@@ -59,6 +59,10 @@ pub enum DataType {
     Interval,
     /// `JSON`: stored as its text
     Json,
+    /// `TIMESTAMPTZ`: microseconds since 1970-01-01 00:00:00 UTC
+    TimestampTz,
+    /// `UUID`: 128 bits, ordered as its text
+    Uuid,
 }
 
 /// Representation of a data type's values in vectors and kernels.
@@ -69,8 +73,8 @@ pub enum PhysicalType {
     /// 64-bit signed: all integers except `BIGINT UNSIGNED`, dates, times, timestamps, decimals of
     /// up to 18 digits.
     I64,
-    /// 128-bit signed: `BIGINT UNSIGNED`, wider decimals, and intervals
-    /// ([`Interval::pack`](crate::Interval::pack)).
+    /// 128-bit signed: `BIGINT UNSIGNED`, wider decimals, intervals
+    /// ([`Interval::pack`](crate::Interval::pack)) and UUIDs ([`uuid::pack`](crate::uuid::pack)).
     I128,
     /// 64-bit float; `FLOAT` is widened to it.
     F64,
@@ -94,10 +98,9 @@ impl DataType {
         use DataType::*;
         match self {
             Null | Boolean => PhysicalType::Bool,
-            Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | Date | Time | Timestamp => {
-                PhysicalType::I64
-            }
-            UInt64 | Interval => PhysicalType::I128,
+            Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 => PhysicalType::I64,
+            Date | Time | Timestamp | TimestampTz => PhysicalType::I64,
+            UInt64 | Interval | Uuid => PhysicalType::I128,
             Float32 | Float64 => PhysicalType::F64,
             Decimal { precision, .. } if precision <= DECIMAL64_MAX_PRECISION => PhysicalType::I64,
             Decimal { .. } => PhysicalType::I128,
@@ -138,7 +141,7 @@ impl DataType {
             }
             DataType::Date => (first, last),
             DataType::Time => (0, day - 1),
-            DataType::Timestamp => (first * day, (last + 1) * day - 1),
+            DataType::Timestamp | DataType::TimestampTz => (first * day, (last + 1) * day - 1),
             _ => return self.integer_range(),
         })
     }
@@ -156,6 +159,12 @@ impl DataType {
     /// Whether this is an integer, decimal or float type.
     pub fn is_numeric(self) -> bool {
         self.is_integer() || self.is_float() || self.is_decimal()
+    }
+
+    /// Whether this is `DATE`, `TIME`, `TIMESTAMP` or `TIMESTAMPTZ`.
+    pub fn is_moment(self) -> bool {
+        use DataType::*;
+        matches!(self, Date | Time | Timestamp | TimestampTz)
     }
 
     /// Whether this is a text type. JSON is not.
@@ -198,6 +207,8 @@ impl fmt::Display for DataType {
             Timestamp => f.write_str("TIMESTAMP"),
             Interval => f.write_str("INTERVAL"),
             Json => f.write_str("JSON"),
+            TimestampTz => f.write_str("TIMESTAMPTZ"),
+            Uuid => f.write_str("UUID"),
         }
     }
 }

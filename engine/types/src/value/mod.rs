@@ -6,6 +6,7 @@ mod double;
 pub mod interval;
 pub mod json;
 pub mod temporal;
+pub mod uuid;
 #[allow(clippy::module_inception, reason = "the folder is named for its central type")]
 mod value;
 

@@ -118,6 +118,42 @@ pub fn parse_timestamp(text: &str) -> Option<i64> {
     Some(parse_date(date)? as i64 * MICROS_PER_DAY + time)
 }
 
+/// Parses a timestamp and the time zone behind it: `Z`, `UTC`, `+HH`, `+HHMM`, `+HH:MM` or `+HH:MM:SS`, with blanks
+/// before it or without; UTC if there is none.
+pub fn parse_timestamp_tz(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let clock = text.find([' ', 'T']).map_or(text.len(), |at| at + 1);
+    let zone = text.get(clock..)?.find(['+', '-']).map(|at| clock + at);
+    let Some(zone) = zone else {
+        return parse_timestamp(text.strip_suffix("UTC").unwrap_or(text));
+    };
+    let (local, zone) = text.split_at_checked(zone)?;
+    let offset = parse_offset(zone)?;
+    let micros = parse_timestamp(local)? - offset;
+    let days = micros.div_euclid(MICROS_PER_DAY);
+    (MIN_DATE as i64..=MAX_DATE as i64).contains(&days).then_some(micros)
+}
+
+/// Parses how far a time zone is east of UTC, in microseconds: `+02`, `-0330`, `+05:45`, `+01:00:30`.
+fn parse_offset(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['+', '-'])?;
+    let parts: Vec<&str> = match digits.len() {
+        4 => vec![digits.get(..2)?, digits.get(2..)?],
+        _ => digits.split(':').collect(),
+    };
+    let mut seconds = 0;
+    for (part, unit) in parts.iter().zip([3600, 60, 1]) {
+        let value = number(part, 2)?;
+        if value >= 60 {
+            return None;
+        }
+        seconds += value as i64 * unit;
+    }
+    let is_offset = parts.len() <= 3 && seconds < 16 * 3600;
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    is_offset.then_some(sign * seconds * MICROS_PER_SECOND)
+}
+
 /// Parses a date, or a timestamp, of which the date counts.
 pub fn parse_date_of(text: &str) -> Option<i32> {
     parse_timestamp(text).map(|micros| micros.div_euclid(MICROS_PER_DAY) as i32)
@@ -141,6 +177,37 @@ pub fn add_months(days: i32, months: i32) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_zones() {
+        let utc = parse_timestamp("2026-01-01 10:00:00").unwrap();
+        for same in [
+            "2026-01-01 10:00:00",
+            "2026-01-01 10:00:00Z",
+            "2026-01-01T10:00:00.000+00:00",
+            "2026-01-01 10:00 UTC",
+            "2026-01-01 12:00:00+02",
+            " 2026-01-01 06:30:00 -0330 ",
+            "2026-01-01 15:45:00+05:45",
+            "2026-01-01 11:00:30+01:00:30",
+            "2025-12-31T23:00:00-11:00",
+        ] {
+            assert_eq!(parse_timestamp_tz(same), Some(utc), "{same}");
+        }
+        for wrong in [
+            "2026-01-01 10:00:00+",
+            "2026-01-01 10:00:00+16",
+            "2026-01-01 10:00:00+02:60",
+            "2026-01-01 10:00:00+2:00:00:00",
+            "2026-01-01 10:00:00 CET",
+            "2026-01-01 25:00:00+02",
+            "0000-01-01 01:00:00+02",
+            "+02",
+            "",
+        ] {
+            assert_eq!(parse_timestamp_tz(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn calendar_round_trips() {

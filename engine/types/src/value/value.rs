@@ -2,7 +2,7 @@
 
 use super::data_type::DataType;
 use super::interval::{self, Interval};
-use super::{decimal, temporal};
+use super::{decimal, temporal, uuid};
 use std::fmt;
 
 /// One SQL value. It does not determine its data type: `Int` represents every integer type except
@@ -40,6 +40,10 @@ pub enum Value {
     Interval(Interval),
     /// JSON text.
     Json(String),
+    /// Microseconds since 1970-01-01 00:00:00 UTC.
+    TimestampTz(i64),
+    /// `UUID`, its first byte the most significant one.
+    Uuid(u128),
 }
 
 impl Value {
@@ -69,6 +73,8 @@ impl Value {
             Value::Timestamp(_) => DataType::Timestamp,
             Value::Interval(_) => DataType::Interval,
             Value::Json(_) => DataType::Json,
+            Value::TimestampTz(_) => DataType::TimestampTz,
+            Value::Uuid(_) => DataType::Uuid,
         }
     }
 }
@@ -92,6 +98,8 @@ impl fmt::Display for Value {
             Value::Time(v) => f.write_str(&temporal::format_time(*v)),
             Value::Timestamp(v) => f.write_str(&temporal::format_timestamp(*v)),
             Value::Interval(v) => f.write_str(&interval::format(*v)),
+            Value::TimestampTz(v) => write!(f, "{}+00", temporal::format_timestamp(*v)),
+            Value::Uuid(v) => f.write_str(&uuid::format(*v)),
         }
     }
 }

@@ -80,7 +80,10 @@ impl<'a> Body<'a> {
         let validity = self.validity()?;
         let is_null = |row: usize| validity.as_ref().is_some_and(|bits| !bits.get(row));
         match (form, to) {
-            (Form::Text { offset_bytes }, DataType::Text { .. } | DataType::Json) => {
+            (
+                Form::Text { offset_bytes },
+                DataType::Text { .. } | DataType::Json | DataType::Uuid,
+            ) => {
                 let parts = self.parts(offset_bytes)?;
                 let text = |(row, part): (usize, &&'a [u8])| match is_null(row) {
                     true => Ok(None),

@@ -43,9 +43,9 @@ pub(super) fn castable(from: DataType, to: DataType) -> bool {
     match (from, to) {
         (Null, _) | (Text { .. }, _) | (_, Text { .. }) => true,
         (Boolean, t) | (t, Boolean) if t.is_numeric() || t == Boolean => true,
-        (Date | Timestamp, Date | Timestamp) | (Timestamp, Time) | (Time, Interval) => true,
-        (Json, Date | Time | Timestamp | Boolean) => true,
-        (Date | Time | Timestamp | Boolean, Json) => true,
+        (Date | Timestamp | TimestampTz, Date | Timestamp | TimestampTz) => true,
+        (Timestamp | TimestampTz, Time) | (Time, Interval) => true,
+        (Json, t) | (t, Json) if t.is_moment() || matches!(t, Boolean | Uuid) => true,
         (Json, t) | (t, Json) if t.is_numeric() => true,
         (Json, Json) | (Binary { .. }, Binary { .. }) | (Interval, Interval) | (Time, Time) => true,
         _ => from.is_numeric() && to.is_numeric(),
@@ -77,7 +77,9 @@ pub(super) fn fit(value: &Value, from: DataType, to: DataType) -> Result<Option<
     }
     Ok(match (value, to) {
         (Value::Int(v @ (0 | 1)), DataType::Boolean) => Some(Value::Boolean(*v == 1)),
-        (Value::Date(_), DataType::Timestamp) => literal::cast(value, to)?,
+        (Value::Date(_) | Value::Timestamp(_), DataType::Timestamp | DataType::TimestampTz) => {
+            literal::cast(value, to)?
+        }
         (Value::Timestamp(t), DataType::Date) if t.rem_euclid(temporal::MICROS_PER_DAY) == 0 => {
             Some(Value::Date((t / temporal::MICROS_PER_DAY) as i32))
         }

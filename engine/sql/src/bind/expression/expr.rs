@@ -338,7 +338,7 @@ impl<'a> Binder<'a> {
                 let args = [self.expr(expr, env)?, self.expr(pattern, env)?];
                 self.matches(args, *negated)
             }
-            E::AtTimeZone { .. } => Err(unsupported("AT TIME ZONE")),
+            E::AtTimeZone { timestamp, time_zone } => self.at_time_zone(timestamp, time_zone, env),
             E::JsonAccess { .. } | E::CompoundFieldAccess { .. } => {
                 Err(unsupported("access to parts of a value"))
             }

@@ -3,7 +3,8 @@
 
 use crate::expr::BinaryOp;
 use nacre_types::{
-    DataType, Error, Result, Value, decimal, format_float32, interval, json, parse_float, temporal,
+    DataType, Error, Result, Value, decimal, format_float32, interval, json, key, parse_float,
+    temporal, uuid,
 };
 use std::borrow::Cow;
 
@@ -32,7 +33,7 @@ pub(crate) fn number(text: &str) -> Result<Value> {
 #[cold]
 fn invalid(text: &str, to: DataType) -> Error {
     let state = match to {
-        DataType::Date | DataType::Time | DataType::Timestamp | DataType::Interval => "22007",
+        t if t.is_moment() || t == DataType::Interval => "22007",
         _ => "22P02",
     };
     Error::type_error(format!("'{text}' is not a valid {to}")).with_sqlstate(state)
@@ -117,6 +118,10 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
             T::Timestamp => {
                 Some(Value::Timestamp(temporal::parse_timestamp(text).ok_or_else(bad)?))
             }
+            T::TimestampTz => {
+                Some(Value::TimestampTz(temporal::parse_timestamp_tz(text).ok_or_else(bad)?))
+            }
+            T::Uuid => Some(Value::Uuid(uuid::parse(text).ok_or_else(bad)?)),
             T::Interval => Some(Value::Interval(interval::parse(text).ok_or_else(bad)?)),
             T::Text { max_chars } => {
                 let fits = max_chars.is_none_or(|n| text.chars().count() <= n as usize);
@@ -150,11 +155,15 @@ pub(crate) fn cast(value: &Value, to: DataType) -> Result<Option<Value>> {
             Value::Date(_) => Some(value.clone()),
             _ => None,
         },
-        T::Timestamp => match value {
-            Value::Timestamp(_) => Some(value.clone()),
-            Value::Date(days) => Some(Value::Timestamp(*days as i64 * temporal::MICROS_PER_DAY)),
-            _ => None,
-        },
+        T::Timestamp | T::TimestampTz => {
+            let micros = match value {
+                Value::Timestamp(micros) | Value::TimestampTz(micros) => Some(*micros),
+                Value::Date(days) => Some(*days as i64 * temporal::MICROS_PER_DAY),
+                _ => None,
+            };
+            micros.map(|micros| key::from_integer(to, micros as i128))
+        }
+        T::Uuid => matches!(value, Value::Uuid(_)).then(|| value.clone()),
         _ if to.is_integer() => exact(value)
             .and_then(|(unscaled, scale)| decimal::rescale(unscaled, scale, 0))
             .and_then(|v| integer(v, to)),
@@ -193,10 +202,12 @@ pub(crate) fn cast_fully(from: DataType, value: &Value, to: DataType) -> Result<
                 .map(|unscaled| Value::Decimal { unscaled, scale: to.scale() });
             exact.map_or(Ok(None), |v| cast(&v, to))?
         }
-        (Value::Timestamp(v), T::Date) => {
+        (Value::Timestamp(v) | Value::TimestampTz(v), T::Date) => {
             Some(Value::Date(v.div_euclid(temporal::MICROS_PER_DAY) as i32))
         }
-        (Value::Timestamp(v), T::Time) => Some(Value::Time(v.rem_euclid(temporal::MICROS_PER_DAY))),
+        (Value::Timestamp(v) | Value::TimestampTz(v), T::Time) => {
+            Some(Value::Time(v.rem_euclid(temporal::MICROS_PER_DAY)))
+        }
         _ => None,
     })
 }
@@ -244,7 +255,9 @@ pub(crate) fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
         (Value::Boolean(a), Value::Boolean(b)) => Some(a.cmp(b)),
         (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
         (Value::Date(a), Value::Date(b)) => Some(a.cmp(b)),
-        (Value::Timestamp(a), Value::Timestamp(b)) => Some(a.cmp(b)),
+        (Value::Timestamp(a), Value::Timestamp(b))
+        | (Value::TimestampTz(a), Value::TimestampTz(b)) => Some(a.cmp(b)),
+        (Value::Uuid(a), Value::Uuid(b)) => Some(a.cmp(b)),
         (Value::Decimal { unscaled: a, scale: s }, Value::Decimal { unscaled: b, scale: t })
             if s == t =>
         {

@@ -143,7 +143,7 @@ impl Binder<'_> {
             (DataType::Null, _) => return self.settle(parameter, DataType::TEXT),
             (DataType::Text { .. }, _) => DataType::TEXT,
             (DataType::Float32, _) if natural.is_numeric() => DataType::Float64,
-            (DataType::Date, DataType::Timestamp) => exact,
+            (DataType::Date, DataType::Timestamp | DataType::TimestampTz) => exact,
             (_, e)
                 if other.is_integer() && !natural.is_text() && (e.is_float() || e.scale() > 0) =>
             {
@@ -234,7 +234,7 @@ impl Binder<'_> {
         let like = |t: DataType| match t {
             DataType::UInt64 => t,
             _ if t.is_integer() => DataType::Int64,
-            DataType::Date | DataType::Timestamp => DataType::Interval,
+            DataType::Date | DataType::Timestamp | DataType::TimestampTz => DataType::Interval,
             DataType::Interval if matches!(op, BinaryOp::Multiply | BinaryOp::Divide) => {
                 DataType::Int64
             }
@@ -243,7 +243,10 @@ impl Binder<'_> {
         };
         let (a, mut b) = (like(left.data_type), like(right.data_type));
         if op == BinaryOp::Subtract
-            && matches!(right.data_type, DataType::Date | DataType::Timestamp)
+            && matches!(
+                right.data_type,
+                DataType::Date | DataType::Timestamp | DataType::TimestampTz
+            )
         {
             b = right.data_type;
         }

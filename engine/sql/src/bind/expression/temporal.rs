@@ -1,8 +1,47 @@
-//! Arithmetic on dates, times and intervals.
+//! Arithmetic on dates, times and intervals, and time zones.
 
+use crate::bind::binder::Binder;
+use crate::bind::environment::Env;
 use crate::bind::expression::cast::{binary, cast, is_null, literal_value};
-use crate::expr::{BinaryOp, Expr};
+use crate::bind::expression::operator::is_text_literal;
+use crate::bind::names::{UTC, place, unsupported};
+use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_types::{DataType, Error, Interval, Result, Value, decimal, interval, temporal};
+use sqlparser::ast;
+
+impl<'a> Binder<'a> {
+    /// Binds `timestamp AT TIME ZONE zone`: of one with a time zone, its clock in that zone; of another, the moment at
+    /// which clocks in that zone show it.
+    pub(super) fn at_time_zone(
+        &mut self,
+        timestamp: &'a ast::Expr,
+        zone: &'a ast::Expr,
+        env: &mut Env<'_>,
+    ) -> Result<Expr> {
+        let expr = self.expr(timestamp, env)?;
+        let zone_at = place(zone);
+        let zone = self.expr(zone, env)?;
+        let is_utc = matches!(&zone.kind, ExprKind::Literal(Value::Text(name))
+            if UTC.iter().any(|utc| utc.eq_ignore_ascii_case(name)));
+        if !is_utc {
+            return Err(unsupported("AT TIME ZONE of a zone other than UTC").at(zone_at));
+        }
+        let expr = self.settle(expr, DataType::TimestampTz);
+        match expr.data_type {
+            DataType::TimestampTz => cast(expr, DataType::Timestamp),
+            DataType::Date | DataType::Timestamp | DataType::Null => {
+                cast(expr, DataType::TimestampTz)
+            }
+            DataType::Text { .. } if is_text_literal(&expr) => {
+                cast(cast(expr, DataType::TimestampTz)?, DataType::Timestamp)
+            }
+            other => {
+                Err(Error::type_error(format!("AT TIME ZONE expects a timestamp, not {other}"))
+                    .with_sqlstate("42883"))
+            }
+        }
+    }
+}
 
 pub(super) fn negate_interval(i: Interval) -> Result<Interval> {
     match (i.months.checked_neg(), i.days.checked_neg(), i.micros.checked_neg()) {
@@ -33,7 +72,7 @@ pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<E
         _ => return no_operator(),
     }
     // `interval + date` is `date + interval`.
-    if op == BinaryOp::Add && matches!(right.data_type, Date | Timestamp | Time) {
+    if op == BinaryOp::Add && matches!(right.data_type, Date | Timestamp | TimestampTz | Time) {
         std::mem::swap(&mut left, &mut right);
     }
     if is_null(&left) || is_null(&right) {
@@ -54,7 +93,8 @@ pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<E
         let to = if op == BinaryOp::Add { Interval } else { left.data_type };
         right = cast(right, to)?;
     }
-    if let (Date | Timestamp, Some(Value::Int(days))) = (left.data_type, literal_value(&right))
+    if let (Date | Timestamp | TimestampTz, Some(Value::Int(days))) =
+        (left.data_type, literal_value(&right))
         && let Ok(days) = i32::try_from(*days)
     {
         right = Expr::literal(
@@ -69,13 +109,13 @@ pub(super) fn date_arithmetic(op: BinaryOp, left: Expr, right: Expr) -> Result<E
             let left = if whole_days { left } else { cast(left, Timestamp)? };
             add_interval(op, left, right)
         }
-        (Timestamp, Interval, _) => add_interval(op, left, right),
-        (t @ (Date | Timestamp), days, _) if days.is_integer() => {
+        (Timestamp | TimestampTz, Interval, _) => add_interval(op, left, right),
+        (t @ (Date | Timestamp | TimestampTz), days, _) if days.is_integer() => {
             Ok(binary(op, left, cast(right, Int64)?, t))
         }
         (Date, Date, BinaryOp::Subtract) => Ok(binary(op, left, right, Int64)),
-        (Timestamp, Timestamp | Date, BinaryOp::Subtract)
-        | (Date, Timestamp, BinaryOp::Subtract) => {
+        (Timestamp | TimestampTz, Timestamp | TimestampTz | Date, BinaryOp::Subtract)
+        | (Date, Timestamp | TimestampTz, BinaryOp::Subtract) => {
             Ok(binary(op, cast(left, Timestamp)?, cast(right, Timestamp)?, Interval))
         }
         (Interval, Interval, _) => match (literal_value(&left), literal_value(&right)) {
@@ -110,6 +150,7 @@ pub(super) fn add_interval(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr
             Value::Date(days) => interval::add(*days as i64 * temporal::MICROS_PER_DAY, interval)
                 .map(|t| Value::Date(t.div_euclid(temporal::MICROS_PER_DAY) as i32)),
             Value::Timestamp(t) => interval::add(*t, interval).map(Value::Timestamp),
+            Value::TimestampTz(t) => interval::add(*t, interval).map(Value::TimestampTz),
             _ => None,
         };
         return match moved {
@@ -121,5 +162,5 @@ pub(super) fn add_interval(op: BinaryOp, left: Expr, right: Expr) -> Result<Expr
 }
 
 pub(super) fn is_temporal(t: DataType) -> bool {
-    matches!(t, DataType::Date | DataType::Timestamp | DataType::Time | DataType::Interval)
+    t.is_moment() || t == DataType::Interval
 }

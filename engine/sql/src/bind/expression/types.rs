@@ -50,7 +50,7 @@ pub(crate) fn data_type(ast: &Ast) -> Result<DataType> {
             DataType::Binary { max_bytes: first.map_or(Ok(unless_given), given)? }
         }
         Meaning::Temporal(data_type) => temporal(first.map(whole).transpose()?, data_type)?,
-        Meaning::Zoned => return Err(Error::unsupported("types WITH TIME ZONE are not supported")),
+        Meaning::Zoned => return Err(Error::unsupported("TIME WITH TIME ZONE is not supported")),
         Meaning::Foreign => return Err(unknown_type(&written, &name)),
     })
 }
@@ -90,7 +90,7 @@ fn unknown_type(written: &str, name: &str) -> Error {
 
 /// Reads a number in the parentheses of a type.
 fn whole(text: &str) -> Result<i64> {
-    text.parse().map_err(|_| Error::type_error(format!("{text} is no number for a type")))
+    text.parse().map_err(|_| Error::syntax(format!("expected a whole number, found {text}")))
 }
 
 fn length(text: &str) -> Result<u32> {
@@ -162,6 +162,7 @@ pub(crate) fn common(a: DataType, b: DataType) -> Option<DataType> {
         (Binary { .. }, Binary { .. }) => DataType::BLOB,
         (Json, Text { .. }) | (Text { .. }, Json) => DataType::TEXT,
         (Date, Timestamp) | (Timestamp, Date) => Timestamp,
+        (TimestampTz, Date | Timestamp) | (Date | Timestamp, TimestampTz) => TimestampTz,
         _ if a.is_float() || b.is_float() => {
             if !a.is_numeric() || !b.is_numeric() {
                 return None;

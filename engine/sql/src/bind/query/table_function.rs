@@ -62,9 +62,11 @@ impl<'a> Binder<'a> {
             (Some(start), Some(stop), Some(step), None) => [start, stop, step],
             _ => return Err(Error::syntax(format!("{name} takes 1 to 3 arguments")).at(at)),
         };
-        let is_time = |e: &Expr| matches!(e.data_type, DataType::Date | DataType::Timestamp);
+        let is_time = |e: &Expr| e.data_type.is_moment() && e.data_type != DataType::Time;
+        let has_zone = [&start, &stop].iter().any(|e| e.data_type == DataType::TimestampTz);
         let times = is_time(&start) || is_time(&stop) || step.data_type == DataType::Interval;
         let (point, distance) = match times {
+            true if has_zone => (DataType::TimestampTz, DataType::Interval),
             true => (DataType::Timestamp, DataType::Interval),
             false => (DataType::Int64, DataType::Int64),
         };

@@ -2,7 +2,7 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
-use crate::bind::names::{place, unsupported};
+use crate::bind::names::{UTC, place, unsupported};
 use crate::bind::scope::Scope;
 use crate::expr::ExprKind;
 use crate::parse::position;
@@ -32,7 +32,6 @@ const AS_IT_IS: &[(&str, &[&str])] = &[
     ("xmloption", &["content"]),
 ];
 const UTF8: &[&str] = &["utf8", "utf-8", "utf8mb3", "utf8mb4", "unicode"];
-const UTC: &[&str] = &["utc", "gmt", "+00:00", "z"];
 
 /// Whether a setting of another database asks for what is always so; `None` if its name is not known.
 fn is_as_it_is(name: &str, value: &ast::Expr) -> Option<bool> {
