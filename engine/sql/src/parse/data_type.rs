@@ -6,6 +6,8 @@ use sqlparser::ast::{DataType, Ident, ObjectName};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Word};
+use std::fmt;
+use std::hint::black_box;
 
 /// Words that belong to a type behind another word.
 const SECOND_WORDS: &[(Keyword, &[Keyword])] = &[
@@ -60,6 +62,21 @@ pub(crate) fn data_type(parser: &mut Parser) -> Result<DataType, ParserError> {
 /// A type in the syntax tree.
 pub(super) fn named(name: String) -> DataType {
     DataType::Custom(ObjectName::from(vec![Ident::new(name)]), Vec::new())
+}
+
+/// Writes a type of the syntax tree, which is a name, or `KEY` and columns. Stands for its `Display` in WebAssembly.
+fn write_type(data_type: &DataType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let DataType::Custom(name, columns) = data_type else { return Ok(()) };
+    write!(f, "{name}")?;
+    match columns.is_empty() {
+        true => Ok(()),
+        false => write!(f, "({})", columns.join(", ")),
+    }
+}
+
+/// Keeps the function in a module in which nothing calls it before it is cut.
+pub(super) fn keep() {
+    black_box(write_type as fn(&DataType, &mut fmt::Formatter<'_>) -> fmt::Result);
 }
 
 /// Whether a type may begin with a word.

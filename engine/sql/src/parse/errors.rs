@@ -1,6 +1,6 @@
 //! Errors of the parser: their sentences, and where in the text they are.
 
-use crate::parse::keyword_names;
+use crate::parse::{data_type, keyword_names};
 use nacre_types::{Error, Position};
 use sqlparser::parser::ParserError;
 use sqlparser::tokenizer::{Location, Token};
@@ -27,6 +27,7 @@ pub(super) fn shown(token: &Token) -> String {
 /// moves from the message to the error.
 pub(super) fn syntax_error(error: ParserError, start: Location, last: Location) -> Error {
     keyword_names::keep();
+    data_type::keep();
     let message = match error {
         ParserError::RecursionLimitExceeded => return nesting_error(start),
         ParserError::TokenizerError(m) | ParserError::ParserError(m) => m,
