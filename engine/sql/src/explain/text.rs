@@ -13,8 +13,12 @@ pub(crate) fn literal_text(value: &Value, data_type: DataType) -> String {
     match value {
         Value::Text(text) | Value::Json(text) => quoted(text),
         Value::Binary(_) => format!("X'{}'", value.to_string().trim_start_matches("\\x")),
-        _ if data_type.is_moment() => format!("{data_type} '{value}'"),
-        Value::Interval(_) | Value::Uuid(_) => format!("{data_type} '{value}'"),
+        Value::Date(_)
+        | Value::Time(_)
+        | Value::Timestamp(_)
+        | Value::TimestampTz(_)
+        | Value::Interval(_)
+        | Value::Uuid(_) => format!("{data_type} '{value}'"),
         _ => value.to_string(),
     }
 }

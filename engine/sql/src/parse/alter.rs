@@ -2,11 +2,12 @@
 //! 7 KB of compressed code; changes that the binder refuses are recognised here by their first word.
 
 use super::columns;
+use super::data_type::data_type;
 use super::refusal::{Parse, Refusal, keyword, upper};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    AlterColumnOperation as ColumnChange, AlterTable, AlterTableOperation as Change, DropBehavior,
-    MySQLColumnPosition, RenameTableNameKind, Statement,
+    AlterColumnOperation as ColumnChange, AlterTable, AlterTableOperation as Change, ColumnDef,
+    DropBehavior, MySQLColumnPosition, RenameTableNameKind, Statement,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
@@ -26,7 +27,6 @@ const FOREIGN_CHANGES: &[Keyword] = &[
     Keyword::FREEZE,
     Keyword::LOCK,
     Keyword::MATERIALIZE,
-    Keyword::MODIFY,
     Keyword::NO,
     Keyword::OWNER,
     Keyword::PARTITION,
@@ -86,6 +86,7 @@ fn change(parser: &mut Parser) -> Parse<Change> {
         Keyword::DROP => dropped(parser),
         Keyword::RENAME => rename(parser),
         Keyword::ALTER => column(parser),
+        Keyword::MODIFY => modified(parser),
         Keyword::AUTO_INCREMENT => {
             let equals = parser.consume_token(&Token::Eq);
             Ok(Change::AutoIncrement { equals, value: parser.parse_number_value()? })
@@ -110,13 +111,7 @@ fn add(parser: &mut Parser) -> Parse<Change> {
     let column_keyword = parser.parse_keyword(Keyword::COLUMN);
     let if_not_exists = parser.parse_keywords(&absent) || is_absent;
     let column_def = columns::column(parser)?;
-    let column_position = if parser.parse_keyword(Keyword::FIRST) {
-        Some(MySQLColumnPosition::First)
-    } else if parser.parse_keyword(Keyword::AFTER) {
-        Some(MySQLColumnPosition::After(parser.parse_identifier()?))
-    } else {
-        None
-    };
+    let column_position = place(parser)?;
     Ok(Change::AddColumn { column_keyword, if_not_exists, column_def, column_position })
 }
 
@@ -179,6 +174,25 @@ fn rename(parser: &mut Parser) -> Parse<Change> {
     Ok(Change::RenameColumn { old_column_name, new_column_name })
 }
 
+/// Parses what follows `MODIFY`: `[COLUMN] definition [FIRST | AFTER column]`.
+fn modified(parser: &mut Parser) -> Parse<Change> {
+    let _ = parser.parse_keyword(Keyword::COLUMN);
+    let ColumnDef { name: col_name, data_type, options } = columns::column(parser)?;
+    let options = options.into_iter().map(|named| named.option).collect();
+    Ok(Change::ModifyColumn { col_name, data_type, options, column_position: place(parser)? })
+}
+
+/// Parses `FIRST` or `AFTER column`, if that comes next.
+fn place(parser: &mut Parser) -> Parse<Option<MySQLColumnPosition>> {
+    if parser.parse_keyword(Keyword::FIRST) {
+        return Ok(Some(MySQLColumnPosition::First));
+    }
+    match parser.parse_keyword(Keyword::AFTER) {
+        true => Ok(Some(MySQLColumnPosition::After(parser.parse_identifier()?))),
+        false => Ok(None),
+    }
+}
+
 /// Parses what follows `ALTER`: `[COLUMN] name change`.
 fn column(parser: &mut Parser) -> Parse<Change> {
     if parser.peek_keyword(Keyword::SORTKEY) {
@@ -197,7 +211,12 @@ fn column(parser: &mut Parser) -> Parse<Change> {
     } else if parser.parse_keyword(Keyword::TYPE)
         || parser.parse_keywords(&[Keyword::SET, Keyword::DATA, Keyword::TYPE])
     {
-        return Err(Refusal::Unsupported("ALTER COLUMN … TYPE".into()));
+        let data_type = data_type(parser)?;
+        let using = match parser.parse_keyword(Keyword::USING) {
+            true => Some(parser.parse_expr()?),
+            false => None,
+        };
+        ColumnChange::SetDataType { data_type, using, had_set: false }
     } else if parser.parse_keywords(&[Keyword::ADD, Keyword::GENERATED]) {
         return Err(Refusal::Unsupported("ALTER COLUMN … ADD GENERATED".into()));
     } else {

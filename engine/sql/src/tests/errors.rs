@@ -314,7 +314,7 @@ fn messages() {
         ("select * from (select 1) pivot(sum(a) for b in (1))", "PIVOT"),
         ("select * from t unpivot (v for n in (a, b))", "UNPIVOT"),
         ("select * from t unpivot include nulls (v for n in (a, b))", "UNPIVOT"),
-        ("alter table t modify column a bigint", "ALTER TABLE … MODIFY"),
+        ("alter table t modify column a bigint first", "ALTER TABLE … this change"),
         ("alter table t change a z bigint", "ALTER TABLE … CHANGE"),
         ("alter table t add partition (a = 1)", "ALTER TABLE … ADD PARTITION"),
         ("alter table t drop primary key", "ALTER TABLE … DROP PRIMARY KEY"),
@@ -323,13 +323,20 @@ fn messages() {
         ("alter table t set logged", "ALTER TABLE … SET"),
         ("alter table only t add z int", "this form of ALTER TABLE"),
         ("alter table t drop a set location 'x'", "this form of ALTER TABLE"),
-        ("alter table t alter a type bigint", "ALTER COLUMN … TYPE"),
-        ("alter table t alter column a set data type bigint", "ALTER COLUMN … TYPE"),
+        (
+            "alter table t alter column a set data type bigint using a",
+            "ALTER COLUMN … TYPE … USING",
+        ),
         ("alter table t alter a add generated always as identity", "ALTER COLUMN … ADD GENERATED"),
         ("alter table t add primary key (a)", "ALTER TABLE … ADD CONSTRAINT"),
     ] {
         fails(sql, &format!("0A000 unsupported: {statement} is not supported"));
     }
+    fails(
+        "alter table t alter a type text",
+        "0A000 unsupported: ALTER COLUMN … TYPE from INT to TEXT is not supported; add a column, UPDATE it and drop \
+         this one (line 1, column 21)",
+    );
     let several = parse("grant all on t to x; select 1").unwrap();
     let texts: Vec<&str> = several.iter().map(|parsed| parsed.text()).collect();
     assert_eq!(texts, ["grant all on t to x", "select 1"]);

@@ -191,7 +191,8 @@ impl StoredColumns {
             }
             Place::Column(stored) => {
                 count_bytes(view, stored, rows.len(), context);
-                view.segment.decode(stored, rows.start, rows.len()).map(Arc::new)
+                let decoded = view.segment.decode(stored, rows.start, rows.len())?;
+                Ok(Arc::new(decoded.with_type(self.data_type(column))))
             }
             Place::Text(stored) => {
                 let documents = self.document(view, stored, rows, context)?;
@@ -301,10 +302,10 @@ impl StoredColumns {
         match self.stored(view, column)? {
             Place::Column(stored) | Place::Text(stored) => {
                 count_bytes(view, stored, rows.len(), context);
-                let taken = Arc::new(take(&view.segment, stored, rows)?);
+                let taken = take(&view.segment, stored, rows)?;
                 match self.stored(view, column)? {
-                    Place::Text(_) => self.computed(column, &taken, context),
-                    _ => Ok(taken),
+                    Place::Text(_) => self.computed(column, &Arc::new(taken), context),
+                    _ => Ok(Arc::new(taken.with_type(self.data_type(column)))),
                 }
             }
             place => {

@@ -151,6 +151,31 @@ pub(crate) fn meets(a: DataType, b: DataType) -> bool {
         && a.scale() == b.scale()
 }
 
+/// Whether a type holds all values of another one, in the same form.
+pub(crate) fn holds_all(wider: DataType, of: DataType) -> bool {
+    use DataType::*;
+    let reaches = |most: Option<u32>, all: Option<u32>| match (most, all) {
+        (None, _) => true,
+        (Some(most), Some(all)) => most >= all,
+        (Some(_), None) => false,
+    };
+    match (wider, of) {
+        _ if wider == of => true,
+        (Text { max_chars: most }, Text { max_chars: all }) => reaches(most, all),
+        (Binary { max_bytes: most }, Binary { max_bytes: all }) => reaches(most, all),
+        (Decimal { precision: p, scale: s }, Decimal { precision: q, scale: t }) => {
+            s == t && p >= q && wider.physical() == of.physical()
+        }
+        (Float64, Float32) => true,
+        _ => match (wider.integer_range(), of.integer_range()) {
+            (Some((low, high)), Some((from, to))) => {
+                low <= from && to <= high && wider.physical() == of.physical()
+            }
+            _ => false,
+        },
+    }
+}
+
 /// Returns the common type in which two operands are compared, or to which branches of a `CASE` are
 /// cast, if any.
 pub(crate) fn common(a: DataType, b: DataType) -> Option<DataType> {

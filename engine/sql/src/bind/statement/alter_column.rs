@@ -2,6 +2,7 @@
 //! names means for the rules of a table.
 
 use crate::bind::binder::Binder;
+use crate::bind::expression::types;
 use crate::bind::names::unsupported;
 use crate::bind::rule::{Kind, rules_reading};
 use crate::bind::statement::declared::counter_value;
@@ -46,38 +47,116 @@ impl<'a> Binder<'a> {
                 }
                 schema.columns[column].nullable = true;
             }
-            Change::SetDefault { value } => {
-                check_constant_source(schema, column, at)?;
-                let mut new = schema.columns[column].clone();
-                let absent = new.default.clone();
-                self.set_default(value, schema, &mut new)?;
-                // Rows that are older than the column keep the value they have.
-                let is_kept = new.rule == ColumnRule::Constant && new == schema.columns[column];
-                schema.columns[column].rule = match new.rule {
-                    _ if is_kept => ColumnRule::Constant,
-                    ColumnRule::Constant if new.default == absent => ColumnRule::Constant,
-                    ColumnRule::Constant => {
-                        let kind = Kind::Default(&schema.columns[column]);
-                        ColumnRule::Default(self.declared_rule(value, schema, kind)?)
-                    }
-                    rule => rule,
-                };
+            Change::SetDefault { value } => self.change_default(schema, column, value, at)?,
+            Change::DropDefault => drop_default(schema, column, at)?,
+            Change::SetDataType { using: Some(_), .. } => {
+                return Err(unsupported("ALTER COLUMN … TYPE … USING"));
             }
-            Change::DropDefault => {
-                check_constant_source(schema, column, at)?;
-                let column = &mut schema.columns[column];
-                column.rule = match column.default.is_null() {
-                    true => ColumnRule::Constant,
-                    false => ColumnRule::Default("NULL".into()),
-                };
-            }
-            Change::SetDataType { .. } => return Err(unsupported("ALTER COLUMN … TYPE").at(at)),
+            Change::SetDataType { data_type, .. } => change_type(schema, column, data_type, at)?,
             Change::AddGenerated { .. } => {
                 return Err(unsupported("ALTER COLUMN … ADD GENERATED").at(at));
             }
         }
         Ok(())
     }
+}
+
+impl<'a> Binder<'a> {
+    fn change_default(
+        &mut self,
+        schema: &mut TableSchema,
+        column: usize,
+        value: &'a ast::Expr,
+        at: Option<Position>,
+    ) -> Result<()> {
+        check_constant_source(schema, column, at)?;
+        let mut new = schema.columns[column].clone();
+        let absent = new.default.clone();
+        self.set_default(value, schema, &mut new)?;
+        // Rows that are older than the column keep the value they have.
+        let is_kept = new.rule == ColumnRule::Constant && new == schema.columns[column];
+        schema.columns[column].rule = match new.rule {
+            _ if is_kept => ColumnRule::Constant,
+            ColumnRule::Constant if new.default == absent => ColumnRule::Constant,
+            ColumnRule::Constant => {
+                let kind = Kind::Default(&schema.columns[column]);
+                ColumnRule::Default(self.declared_rule(value, schema, kind)?)
+            }
+            rule => rule,
+        };
+        Ok(())
+    }
+
+    /// Applies MySQL's `MODIFY COLUMN name type [NULL | NOT NULL] [DEFAULT value] [AUTO_INCREMENT]`, which says all of a
+    /// column: without `NOT NULL` it takes nulls, without `DEFAULT` it has none.
+    pub(super) fn modify_column(
+        &mut self,
+        schema: &mut TableSchema,
+        (name, data_type): (&ast::Ident, &ast::DataType),
+        options: &'a [ast::ColumnOption],
+        old: &TableSchema,
+    ) -> Result<()> {
+        use ast::ColumnOption as Option;
+        let (column, at) = (find(schema, name)?, position(name.span.start));
+        if old.column_position(schema.columns[column].id).is_none() {
+            return Err(
+                unsupported("MODIFY COLUMN of a column that the same statement adds").at(at)
+            );
+        }
+        change_type(schema, column, data_type, at)?;
+        let (mut not_null, mut default, mut counts) = (false, None, false);
+        for option in options {
+            match option {
+                Option::Null => not_null = false,
+                Option::NotNull => not_null = true,
+                Option::Default(value) => default = Some(value),
+                Option::Comment(_) => {}
+                Option::DialectSpecific(_) | Option::Identity(_) => counts = true,
+                _ => return Err(unsupported("this option of MODIFY COLUMN").at(at)),
+            }
+        }
+        let is_identity = matches!(schema.columns[column].rule, ColumnRule::Identity { .. });
+        if is_identity != counts {
+            return Err(unsupported("MODIFY COLUMN of AUTO_INCREMENT").at(at));
+        }
+        let is_key = schema.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column));
+        if !is_key && !is_identity {
+            schema.columns[column].nullable = !not_null;
+        }
+        match default {
+            Some(value) => self.change_default(schema, column, value, at),
+            None if is_identity => Ok(()),
+            None => drop_default(schema, column, at),
+        }
+    }
+}
+
+fn drop_default(schema: &mut TableSchema, column: usize, at: Option<Position>) -> Result<()> {
+    check_constant_source(schema, column, at)?;
+    let column = &mut schema.columns[column];
+    column.rule = match column.default.is_null() {
+        true => ColumnRule::Constant,
+        false => ColumnRule::Default("NULL".into()),
+    };
+    Ok(())
+}
+
+/// Gives a column a type that holds all values of its own, in the same form: no row changes.
+fn change_type(
+    schema: &mut TableSchema,
+    column: usize,
+    to: &ast::DataType,
+    at: Option<Position>,
+) -> Result<()> {
+    let column = &mut schema.columns[column];
+    let to = types::data_type(to).map_err(|e| e.at(at))?;
+    if !types::holds_all(to, column.data_type) {
+        let what = format!("ALTER COLUMN … TYPE from {} to {to}", column.data_type);
+        let hint = "add a column, UPDATE it and drop this one";
+        return Err(unsupported(&what).with_hint(hint).at(at));
+    }
+    column.data_type = to;
+    Ok(())
 }
 
 /// Fails if the values of a column do not come from a default.

@@ -99,6 +99,9 @@ impl<'a> Binder<'a> {
                 Operation::AlterColumn { column_name, op } => {
                     self.alter_column(&mut changed, column_name, op, &table)?
                 }
+                Operation::ModifyColumn { col_name, data_type, options, column_position: None } => {
+                    self.modify_column(&mut changed, (col_name, data_type), options, &table)?
+                }
                 Operation::AutoIncrement { value, .. } => set_counter(&mut changed, value)?,
                 other => {
                     return Err(unsupported(&format!("ALTER TABLE … {}", operation_name(other))));
