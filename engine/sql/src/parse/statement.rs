@@ -11,7 +11,7 @@ use super::refusal::{Parse, Refusal, is_word, keyword, upper};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     Delete, DescribeAlias, Expr, Ident, ObjectName, ObjectNamePart, ObjectType, Query, Set,
-    SetExpr, Statement, WaitForStatement, WaitForType, With,
+    SetExpr, Statement, Value, WaitForStatement, WaitForType, With,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -81,7 +81,6 @@ const FOREIGN_STATEMENTS: &[Keyword] = &[
     Keyword::MSCK,
     Keyword::NOTIFY,
     Keyword::OPEN,
-    Keyword::PRAGMA,
     Keyword::PREPARE,
     Keyword::PRINT,
     Keyword::RAISE,
@@ -124,6 +123,7 @@ pub(super) fn statement(parser: &mut Parser) -> Parse<Statement> {
         Keyword::OPTIMIZE => Ok(optimize_table(parser)?),
         Keyword::SHOW => Ok(parser.parse_show()?),
         Keyword::SET => set(parser),
+        Keyword::PRAGMA => Ok(pragma(parser)?),
         Keyword::EXPLAIN | Keyword::DESCRIBE | Keyword::DESC => explain(parser),
         Keyword::START => Ok(parser.parse_start_transaction()?),
         Keyword::BEGIN => Ok(parser.parse_begin()?),
@@ -381,6 +381,29 @@ fn set(parser: &mut Parser) -> Parse<Statement> {
     }
     let values = parser.parse_comma_separated(Parser::parse_expr)?;
     Ok(Set::SingleAssignment { scope, hivevar: false, variable, values }.into())
+}
+
+/// Parses SQLite's `PRAGMA [schema.]name [= value | (value)]`, whose first word was taken. A value may be a name.
+fn pragma(parser: &mut Parser) -> Result<Statement, ParserError> {
+    let name = parser.parse_object_name(false)?;
+    let is_eq = parser.consume_token(&Token::Eq);
+    let in_parentheses = !is_eq && parser.consume_token(&Token::LParen);
+    let mut value = None;
+    if is_eq || in_parentheses {
+        let minus = parser.consume_token(&Token::Minus);
+        let token = parser.next_token();
+        value = Some(match token.token {
+            Token::Word(word) => Value::SingleQuotedString(word.value),
+            Token::SingleQuotedString(text) => Value::SingleQuotedString(text),
+            Token::Number(number, _) if minus => Value::Number(format!("-{number}"), false),
+            Token::Number(number, _) => Value::Number(number, false),
+            _ => return parser.expected("a value of a pragma", token),
+        });
+    }
+    if in_parentheses {
+        parser.expect_token(&Token::RParen)?;
+    }
+    Ok(Statement::Pragma { name, value: value.map(|value| value.with_empty_span()), is_eq })
 }
 
 /// Parses what follows `EXPLAIN`, `DESCRIBE` or `DESC`: `[QUERY PLAN | ANALYZE] [VERBOSE]

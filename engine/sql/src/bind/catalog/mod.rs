@@ -5,3 +5,4 @@ pub(super) mod keys;
 mod references;
 pub(super) mod rows;
 pub(super) mod show;
+pub(super) mod sqlite;

@@ -1,7 +1,7 @@
 //! `SHOW` and `DESCRIBE`: answered from the catalog alone, as constant rows.
 
 use crate::bind::binder::Binder;
-use crate::bind::catalog::keys::{key_of_column, keys_of};
+use crate::bind::catalog::keys::{Key, key_of_column, keys_of};
 use crate::bind::catalog::references::quoted;
 use crate::bind::catalog::rows::{default_of, rows, text};
 use crate::bind::names::{table_name, unsupported};
@@ -246,7 +246,7 @@ fn in_main(options: &ast::ShowStatementOptions) -> Result<()> {
 }
 
 /// Renders the `CREATE TABLE` statement that recreates the table.
-fn create_table(table: &TableSchema, references: &[String]) -> String {
+pub(super) fn create_table(table: &TableSchema, references: &[String]) -> String {
     let mut out = format!("CREATE TABLE {} (", quoted(&table.name));
     for (at, column) in table.columns.iter().enumerate() {
         out += if at == 0 { "\n  " } else { ",\n  " };
@@ -274,13 +274,8 @@ fn create_table(table: &TableSchema, references: &[String]) -> String {
         out += &format!(",\n  SHARD KEY ({})", names.join(", "));
     }
     for key in keys_of(table).iter().filter(|key| key.name != "PRIMARY") {
-        let part = |at: &usize| match table.key_column(*at) {
-            Column { name, rule: ColumnRule::Computed { .. }, .. } => format!("({name})"),
-            column => quoted(&column.name),
-        };
-        let names: Vec<String> = key.columns.iter().map(part).collect();
         out += if key.unique { ",\n  UNIQUE KEY " } else { ",\n  KEY " };
-        out += &format!("{} ({})", quoted(&key.name), names.join(", "));
+        out += &format!("{} ({})", quoted(&key.name), key_parts(table, key));
         if IndexKind::of_keyword(key.kind) != Some(IndexKind::DEFAULT) {
             out += &format!(" USING {}", key.kind);
         }
@@ -292,6 +287,15 @@ fn create_table(table: &TableSchema, references: &[String]) -> String {
     references.iter().for_each(|key| out += &format!(",\n  {key}"));
     out += "\n)";
     out
+}
+
+/// The columns and expressions of an index as `CREATE INDEX` lists them.
+pub(super) fn key_parts(table: &TableSchema, key: &Key) -> String {
+    let part = |at: &usize| match table.key_column(*at) {
+        Column { name, rule: ColumnRule::Computed { .. }, .. } => format!("({name})"),
+        column => quoted(&column.name),
+    };
+    key.columns.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// Renders where the values of a column come from.

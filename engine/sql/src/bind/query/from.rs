@@ -224,6 +224,15 @@ impl<'a> Binder<'a> {
         {
             return aliased(plan, alias, &shown);
         }
+        if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice()
+            && ["sqlite_master", "sqlite_schema"]
+                .iter()
+                .any(|n| ident.value.eq_ignore_ascii_case(n))
+            && self.catalog.table(&ident.value).is_none()
+        {
+            let plan = self.sqlite_master();
+            return aliased(plan, alias, &ident.value);
+        }
         if let Some(dual) = self.dual(name, alias) {
             return dual;
         }

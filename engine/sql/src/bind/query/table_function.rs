@@ -29,6 +29,20 @@ impl<'a> Binder<'a> {
         let names = ["range", "generate_series"];
         let known = names.into_iter().find(|known| ident.value.eq_ignore_ascii_case(known));
         let of_json = json_function(&ident.value);
+        let lower = ident.value.to_ascii_lowercase();
+        if let Some(pragma) = lower.strip_prefix("pragma_") {
+            let plan = match args {
+                [] => self.pragma_rows(pragma, None),
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))] => {
+                    let scope = Scope::default();
+                    let mut env = Env::new(&scope, "the arguments of a table function");
+                    let of = self.expr(arg, &mut env)?;
+                    self.pragma_rows_of(pragma, of)
+                }
+                _ => Err(unsupported("this form of argument")),
+            };
+            return Ok((plan.map_err(|e| e.at(at))?, "pragma", false));
+        }
         if known.is_none() && of_json.is_none() {
             return Err(unsupported(&format!("the table function {}", ident.value)).at(at));
         }
