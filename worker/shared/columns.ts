@@ -106,7 +106,9 @@ export function converter({ code, scale }: WireField, types: WireTypes): Convert
     case Code.Timestamp:
       return types.date === 'string' ? formatTimestamp : exactDate;
     case Code.TimestampTz:
-      return types.date === 'string' ? formatTimestampTz : (raw: bigint) => exactDate(raw, formatTimestampTz);
+      return types.date === 'string'
+        ? formatTimestampTz
+        : (raw: bigint) => exactDate(raw, formatTimestampTz);
     default:
       return null;
   }

@@ -39,6 +39,10 @@ const CASES: [type: string, given: Parameter, got: unknown][] = [
   ['time', '01:02:03', '01:02:03'],
   ['timestamp', new Date('1969-12-31T23:59:59.999Z'), new Date('1969-12-31T23:59:59.999Z')],
   ['timestamp', '2026-11-21 13:05:07.000001', '2026-11-21 13:05:07.000001'],
+  ['timestamptz', new Date('1969-12-31T23:59:59.999Z'), new Date('1969-12-31T23:59:59.999Z')],
+  ['timestamptz', '2026-11-21 13:05:07+02:00', new Date('2026-11-21T11:05:07Z')],
+  ['timestamptz', '2026-11-21 13:05:07.000001Z', '2026-11-21 13:05:07.000001+00'],
+  ['uuid', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'],
   ['json', { a: [1, null, { b: 'x' }] }, { a: [1, null, { b: 'x' }] }],
   ['json', '[1, 2]', [1, 2]],
 ];

@@ -81,7 +81,7 @@ describe.each(places)('insertRows into $name', (place) => {
   test('stores values as parameters of an INSERT', async () => {
     const db = await connected(await place.fresh());
     await db.exec(`create table v (id int primary key, b boolean, d decimal(9, 2), x blob, y date,
-      w time, z timestamp, j json, f double default 1.5, u bigint unsigned)`);
+      w time, z timestamp, j json, f double default 1.5, u bigint unsigned, tz timestamptz, id2 uuid)`);
     const values = {
       id: 1,
       b: true,
@@ -92,6 +92,8 @@ describe.each(places)('insertRows into $name', (place) => {
       z: new Date(1_000),
       j: { list: [1, 'two'] },
       u: 2n ** 64n - 1n,
+      tz: '2026-11-25 10:00+01',
+      id2: 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11',
     };
     expect(await db.insertRows('v', [values])).toBe(1);
     const names = Object.keys(values);

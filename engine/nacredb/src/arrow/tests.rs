@@ -141,6 +141,8 @@ fn samples() -> Vec<Vec<Vector>> {
         of(DataType::Date, [-1, 20_000].map(Value::Date)),
         of(DataType::Time, [0, 86_399_999_999].map(Value::Time)),
         of(DataType::Timestamp, [-1, 1_000_000].map(Value::Timestamp)),
+        of(DataType::TimestampTz, [-1, 1_000_000].map(Value::TimestampTz)),
+        of(DataType::Uuid, [0, u128::MAX].map(Value::Uuid)),
         of(DataType::Interval, [Value::Interval(interval), Value::Interval(Interval::default())]),
     ];
     let samples = types.into_iter().map(|(data_type, [one, other])| {

@@ -294,11 +294,10 @@ fn is_free(tokens: &[TokenWithSpan], at: usize) -> bool {
     }
 }
 
-/// Precedences that the parser does not name: shifts between `+` and `&`, `^` between a sign and
-/// `*`, parts of JSON between a sign and `::`.
+/// Precedences that the parser does not name: shifts between `+` and `&`, `^` between a sign
+/// ([`super::prefix::SIGN`]) and `*`, parts of JSON between a sign and `::`.
 const SHIFT: u8 = 25;
 const CARET: u8 = 42;
-pub(super) const SIGN: u8 = 43;
 const PART: u8 = 45;
 
 #[cfg(test)]

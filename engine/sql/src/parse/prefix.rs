@@ -4,7 +4,6 @@
 //! the other, and knows those words of all databases. Here the next token decides.
 
 use super::data_type::{begins_type, data_type, named};
-use super::dialect::SIGN;
 use super::refusal::{is_word, keyword};
 use sqlparser::ast::{
     Array, CastKind, Expr, Ident, ObjectName, TypedString, UnaryOperator, ValueWithSpan,
@@ -14,6 +13,9 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 type Parse<T> = Result<T, ParserError>;
+
+/// The precedence of a sign, between `^` and parts of JSON (`dialect`).
+pub(super) const SIGN: u8 = 43;
 
 /// Parses what an expression begins with. Stands for the parser's `parse_prefix` in WebAssembly
 /// (`tools/divide/cut.txt`).

@@ -74,6 +74,18 @@ fn arrays() -> Vec<(DataType, ArrayRef)> {
             DataType::Timestamp,
             Arc::new(TimestampSecondArray::new(vec![1, i64::MAX, 3].into(), Some(garbage))),
         ),
+        (
+            DataType::TimestampTz,
+            Arc::new(TimestampMillisecondArray::from(vec![-1, 0, 1]).with_timezone("+02:00")),
+        ),
+        (
+            DataType::Uuid,
+            Arc::new(StringArray::from(vec![
+                Some("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+                None,
+                Some("{FFFFFFFF-0000-0000-0000-000000000001}"),
+            ])),
+        ),
         (DataType::TEXT, Arc::new(StringArray::from(vec![Some("ä"), None, Some("")]))),
         (DataType::Json, Arc::new(LargeStringArray::from(vec![Some("[1]"), None, Some("{}")]))),
         (DataType::BLOB, Arc::new(BinaryArray::from(binary.clone()))),

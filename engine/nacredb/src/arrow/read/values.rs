@@ -162,7 +162,7 @@ impl<'a> Body<'a> {
                 let values = self.integers(bytes)?;
                 Values::I64(micros(values, units, validity).ok_or_else(out_of_range)?)
             }
-            (Form::Timestamp { units }, DataType::Timestamp) => {
+            (Form::Timestamp { units }, DataType::Timestamp | DataType::TimestampTz) => {
                 let values = self.integers(8)?;
                 Values::I64(micros(values, units, validity).ok_or_else(out_of_range)?)
             }

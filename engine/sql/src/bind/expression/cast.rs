@@ -59,6 +59,10 @@ pub(super) fn literal_value(expr: &Expr) -> Option<&Value> {
     }
 }
 
+pub(super) fn is_text_literal(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Literal(Value::Text(_)))
+}
+
 pub(crate) fn is_null(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Literal(Value::Null))
 }

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 fn boolean(value: bool) -> Expr {
     Expr::literal(Value::Boolean(value), DataType::Boolean)
 }
-use crate::bind::expression::cast::{binary, cast, fit, is_null, literal_value};
+use crate::bind::expression::cast::{binary, cast, fit, is_null, is_text_literal, literal_value};
 use crate::bind::expression::temporal::{date_arithmetic, is_temporal, negate_interval};
 
 /// Builds a conjunction or disjunction; flattens nested ones and removes neutral elements.
@@ -396,10 +396,6 @@ impl Binder<'_> {
         }
         cast(expr, to).map_err(named)
     }
-}
-
-pub(crate) fn is_text_literal(expr: &Expr) -> bool {
-    matches!(expr.kind, ExprKind::Literal(Value::Text(_)))
 }
 
 /// Like `common`, but a text literal takes the type of the other expressions.

@@ -2,8 +2,8 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
-use crate::bind::expression::cast::{cast, is_null};
-use crate::bind::expression::operator::{connect, is_text_literal, not};
+use crate::bind::expression::cast::{cast, is_null, is_text_literal};
+use crate::bind::expression::operator::{connect, not};
 use crate::bind::expression::row_value::row;
 use crate::bind::expression::types;
 use crate::bind::names::place;

@@ -2,8 +2,7 @@
 
 use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
-use crate::bind::expression::cast::{binary, cast, is_null, literal_value};
-use crate::bind::expression::operator::is_text_literal;
+use crate::bind::expression::cast::{binary, cast, is_null, is_text_literal, literal_value};
 use crate::bind::names::{UTC, place, unsupported};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use nacre_types::{DataType, Error, Interval, Result, Value, decimal, interval, temporal};
