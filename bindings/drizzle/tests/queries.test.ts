@@ -12,6 +12,7 @@ import {
   isNotNull,
   isNull,
   like,
+  lt,
   max,
   notInArray,
   or,
@@ -19,12 +20,53 @@ import {
   sum,
   type SQL,
 } from 'drizzle-orm';
-import { alias, union } from 'drizzle-orm/pg-core';
+import { alias, pgTable, timestamp, union, uuid, varchar } from 'drizzle-orm/pg-core';
 import { connect } from 'nacredb';
-import { drizzle } from 'nacredb-drizzle';
+import { applyMigrations, drizzle } from 'nacredb-drizzle';
 import { expect, test } from 'vitest';
 import { author, book } from './schema.js';
 import { empty, withBooks } from './testing.js';
+
+test('ids that are uuids, and moments with a time zone', async () => {
+  const db = await empty();
+  const visit = pgTable('visit', {
+    id: uuid('id').primaryKey().defaultRandom(),
+    at: timestamp('at', { withTimezone: true }).notNull().defaultNow(),
+    left: timestamp('left', { withTimezone: true, mode: 'string' }),
+    page: varchar('page', { length: 5 }),
+  });
+  await applyMigrations(db, [
+    {
+      tag: '0000_visit',
+      when: 1,
+      sql: `CREATE TABLE "visit" (
+        "id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
+        "at" timestamp with time zone DEFAULT now() NOT NULL,
+        "left" timestamp with time zone,
+        "page" varchar(5)
+      );`,
+    },
+    {
+      tag: '0001_page',
+      when: 2,
+      sql: 'ALTER TABLE "visit" ALTER COLUMN "page" SET DATA TYPE text;',
+    },
+  ]);
+  const at = new Date('2026-06-01T10:00:00.123Z');
+  const id = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11';
+  await db.insert(visit).values({ id, at, left: '2026-06-01 14:00:00+02', page: 'a longer name' });
+  const [made] = await db.insert(visit).values({}).returning();
+  expect(made!.id).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+  expect(Math.abs(Date.now() - made!.at.getTime())).toBeLessThan(60_000);
+  const [found] = await db.select().from(visit).where(eq(visit.id, id.toUpperCase()));
+  expect(found).toMatchObject({ id, at, page: 'a longer name' });
+  expect(new Date(found!.left!)).toEqual(new Date('2026-06-01T12:00:00Z'));
+  const early = await db
+    .select()
+    .from(visit)
+    .where(lt(visit.at, new Date('2026-06-01T10:00:01Z')));
+  expect(early.map((row) => row.id)).toEqual(at < made!.at ? [id] : [id, made!.id]);
+});
 
 test('values of every column type come back as they went', async () => {
   const db = await withBooks();
