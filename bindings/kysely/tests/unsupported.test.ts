@@ -1,8 +1,7 @@
 /** What Kysely can write and Nacre refuses, by the errors it gives: `docs/ORMS.md` lists them. */
 
-import type { Kysely } from 'kysely';
+import { sql, type Kysely } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
-import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { withPets } from './testing.js';
 

@@ -334,8 +334,7 @@ fn messages() {
     }
     fails(
         "alter table t alter a type text",
-        "0A000 unsupported: ALTER COLUMN … TYPE from INT to TEXT is not supported; add a column, UPDATE it and drop \
-         this one (line 1, column 21)",
+        "0A000 unsupported: ALTER COLUMN … TYPE from INT to TEXT is not supported; add a column, UPDATE it and drop this one (line 1, column 21)",
     );
     let several = parse("grant all on t to x; select 1").unwrap();
     let texts: Vec<&str> = several.iter().map(|parsed| parsed.text()).collect();
