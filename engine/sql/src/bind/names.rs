@@ -7,6 +7,38 @@ use sqlparser::ast;
 /// Names of the time zone that sessions are in.
 pub(super) const UTC: &[&str] = &["utc", "gmt", "+00:00", "z", "etc/utc"];
 
+/// Collations of other databases that compare texts by their bytes, as is done here.
+const BY_BYTES: &[&str] = &[
+    "binary",
+    "c",
+    "c.utf8",
+    "c.utf-8",
+    "posix",
+    "ucs_basic",
+    "utf8_bin",
+    "utf8mb3_bin",
+    "utf8mb4_bin",
+    "utf8mb4_0900_bin",
+];
+
+/// Fails for a collation that does not compare texts by their bytes.
+pub(super) fn check_collation(written: &str) -> Result<()> {
+    let name = written.trim_matches(['\'', '"', '`']);
+    match BY_BYTES.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        true => Ok(()),
+        false => Err(unsupported(&format!("COLLATE {name}"))),
+    }
+}
+
+/// Fails for a character set other than UTF-8.
+pub(super) fn check_character_set(written: &str) -> Result<()> {
+    let name = written.trim_matches(['\'', '"', '`']);
+    match ["utf8", "utf8mb3", "utf8mb4"].iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        true => Ok(()),
+        false => Err(unsupported(&format!("CHARACTER SET {name}"))),
+    }
+}
+
 #[cold]
 pub(super) fn unsupported(feature: &str) -> Error {
     Error::unsupported(format!("{feature} is not supported"))

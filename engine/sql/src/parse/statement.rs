@@ -124,6 +124,9 @@ pub(super) fn statement(parser: &mut Parser) -> Parse<Statement> {
         Keyword::SHOW => Ok(parser.parse_show()?),
         Keyword::SET => set(parser),
         Keyword::PRAGMA => Ok(pragma(parser)?),
+        Keyword::LOCK | Keyword::UNLOCK if parser.parse_keyword(Keyword::TABLES) => {
+            Ok(lock_tables(parser, keyword(&first.token)))
+        }
         Keyword::EXPLAIN | Keyword::DESCRIBE | Keyword::DESC => explain(parser),
         Keyword::START => Ok(parser.parse_start_transaction()?),
         Keyword::BEGIN => Ok(parser.parse_begin()?),
@@ -381,6 +384,18 @@ fn set(parser: &mut Parser) -> Parse<Statement> {
     }
     let values = parser.parse_comma_separated(Parser::parse_expr)?;
     Ok(Set::SingleAssignment { scope, hivevar: false, variable, values }.into())
+}
+
+/// Parses MySQL's `LOCK TABLES t WRITE, …` or `UNLOCK TABLES`, whose words were taken. Dumps have them around the rows
+/// of each table.
+fn lock_tables(parser: &mut Parser, verb: Keyword) -> Statement {
+    if verb == Keyword::UNLOCK {
+        return Statement::UnlockTables;
+    }
+    while !matches!(parser.peek_token_ref().token, Token::EOF | Token::SemiColon) {
+        parser.next_token();
+    }
+    Statement::LockTables { tables: Vec::new() }
 }
 
 /// Parses SQLite's `PRAGMA [schema.]name [= value | (value)]`, whose first word was taken. A value may be a name.

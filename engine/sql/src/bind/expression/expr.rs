@@ -9,7 +9,7 @@ use crate::bind::expression::literal;
 use crate::bind::expression::operator::{connect, not};
 use crate::bind::expression::temporal::date_arithmetic;
 use crate::bind::expression::types;
-use crate::bind::names::{place, unsupported};
+use crate::bind::names::{check_collation, place, unsupported};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::parse::operator_words;
 use crate::parse::placeholder_index;
@@ -316,7 +316,11 @@ impl<'a> Binder<'a> {
                     trim_what.as_deref().or(trim_characters.as_ref().and_then(|c| c.first()));
                 self.trim(trim_where.as_ref(), what, expr, env)
             }
-            E::Collate { .. } => Err(unsupported("COLLATE")),
+            E::Collate { expr, collation } => {
+                check_collation(&collation.to_string())?;
+                let expr = self.expr(expr, env)?;
+                self.text(expr)
+            }
             E::InSubquery { expr, subquery, negated } => {
                 self.in_subquery(expr, subquery, *negated, env)
             }

@@ -5,7 +5,7 @@ use crate::bind::binder::Binder;
 use crate::bind::environment::Env;
 use crate::bind::expression::literal;
 use crate::bind::expression::types;
-use crate::bind::names::{place, table_name, unsupported};
+use crate::bind::names::{check_character_set, check_collation, place, table_name, unsupported};
 use crate::bind::rule::{Kind, rename_in_rules};
 use crate::bind::scope::Scope;
 use crate::bind::statement::assignment::table_fields;
@@ -252,8 +252,11 @@ impl<'a> Binder<'a> {
                 ColumnOption::Check(check) => {
                     declared.check(check, option.name.as_ref(), Some(&column.name))?
                 }
-                ColumnOption::Collation(_) | ColumnOption::CharacterSet(_) => {
-                    return Err(unsupported("COLLATE").at(at));
+                ColumnOption::Collation(name) => {
+                    check_collation(&name.to_string()).map_err(|e| e.at(at))?;
+                }
+                ColumnOption::CharacterSet(name) => {
+                    check_character_set(&name.to_string()).map_err(|e| e.at(at))?;
                 }
                 ColumnOption::Generated { .. }
                 | ColumnOption::Identity(_)

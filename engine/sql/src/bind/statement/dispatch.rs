@@ -68,6 +68,7 @@ impl<'a> Binder<'a> {
                 Ok(ControlStatement::Release(name.value.clone()).into())
             }
             S::Set(set) => self.set_option(set),
+            S::LockTables { .. } | S::UnlockTables => Ok(ControlStatement::Nothing.into()),
             S::Pragma { name, value, is_eq } => self.pragma(name, value.as_ref(), *is_eq),
             S::Execute { name, parameters, .. } => self.execute(name.as_ref(), parameters),
             S::Deallocate { name, .. } => Ok(deallocate(name)),

@@ -1,7 +1,7 @@
 //! Clauses of `CREATE TABLE` that are refused: whatever the parser knows is either done or named in
 //! an error, never dropped.
 
-use crate::bind::names::unsupported;
+use crate::bind::names::{check_character_set, check_collation, unsupported};
 use crate::parse::spelling::NO_TYPE;
 use nacre_types::{Error, Result};
 use sqlparser::ast::{self, CreateTableOptions, HiveDistributionStyle, OnCommit, SqlOption};
@@ -160,7 +160,7 @@ fn is_given(format: &ast::HiveFormat) -> bool {
 }
 
 /// Refuses options of the form `name = value`, except those of MySQL's dumps that change nothing
-/// here: the engine, the format of rows, comments, and UTF-8 as the character set. A table like another one
+/// here: the engine, the format of rows, comments, UTF-8 as the character set, and collations by bytes. A table like another one
 /// takes no first number of its own.
 fn refuse_options(options: &CreateTableOptions, is_like: bool) -> Result<()> {
     let list = match options {
@@ -175,7 +175,12 @@ fn refuse_options(options: &CreateTableOptions, is_like: bool) -> Result<()> {
         SqlOption::NamedParenthesizedList(list) if is(&list.key, "ENGINE") => Ok(()),
         SqlOption::KeyValue { key, .. } if is(key, "ROW_FORMAT") => Ok(()),
         SqlOption::KeyValue { key, .. } if is_first_identity(key) && !is_like => Ok(()),
-        SqlOption::KeyValue { key, value } if is_character_set(key) && is_utf8(value) => Ok(()),
+        SqlOption::KeyValue { key, value } if is_character_set(key) => {
+            check_character_set(&value.to_string())
+        }
+        SqlOption::KeyValue { key, value } if is_collation(key) => {
+            check_collation(&value.to_string())
+        }
         SqlOption::KeyValue { key, .. } => Err(table_option(&key.value)),
         SqlOption::NamedParenthesizedList(list) => Err(table_option(&list.key.value)),
         SqlOption::Ident(name) => Err(table_option(&name.value)),
@@ -200,10 +205,8 @@ fn is_character_set(key: &ast::Ident) -> bool {
         .any(|name| is(key, name))
 }
 
-fn is_utf8(value: &ast::Expr) -> bool {
-    let written = value.to_string();
-    let name = written.trim_matches('\'');
-    ["utf8", "utf8mb3", "utf8mb4"].iter().any(|known| name.eq_ignore_ascii_case(known))
+fn is_collation(key: &ast::Ident) -> bool {
+    ["COLLATE", "DEFAULT COLLATE"].iter().any(|name| is(key, name))
 }
 
 fn table_option(name: &str) -> Error {
